@@ -1,0 +1,57 @@
+# Every target sets up what it needs by itself and may be repeated at will.
+
+SHELL := /bin/bash
+NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p $(NEW_ENOUGH) 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+# Asked for in each recipe, after a Java may have been installed; empty when there is none.
+WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)"
+
+.PHONY: help setup java postgres demo test proof check format clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(INSTALLED) java  ## virtual environment, dependencies, Java if none is found
+
+$(INSTALLED): pyproject.toml
+	@test -n "$(PYTHON)" && $(PYTHON) $(NEW_ENOUGH) \
+	  || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+java:
+	@test -n "$$(scripts/find_java.sh)" || scripts/install_java.sh
+
+postgres:
+	@if [ -x scripts/install_postgres.sh ]; then scripts/install_postgres.sh; fi
+
+demo: setup  ## a small TPC-H warehouse under a stream of changes, start to end
+	$(WITH_JAVA) $(BIN)/slackwater demo
+
+test: setup postgres  ## a seeded sample of every test, under 12 minutes
+	$(WITH_JAVA) $(PYTEST) -m "not proof"
+
+proof: setup postgres  ## every test in its long form, under 30 minutes
+	$(WITH_JAVA) SLACKWATER_PROOF=1 $(PYTEST) -m ""
+
+check: $(INSTALLED)  ## format, lint, types, layers, doctests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(PYTEST) -q tests/test_layers.py
+	$(PYTEST) -q --doctest-modules slackwater
+
+format: $(INSTALLED)  ## rewrite the code in the one form
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## remove the environment, caches and what the demo left
+	rm -rf $(VENV) *.egg-info build dist warehouse demo-data .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

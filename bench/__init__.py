@@ -1,0 +1,1 @@
+"""The benchmark corpora and what is measured on them."""

@@ -1,0 +1,175 @@
+"""Leases: who may change a table or a group of views, with fencing tokens.
+
+Each new holder of a name gets a larger token. A commit requires the token, so a holder that was
+stopped while another took over cannot commit, whatever it believes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from slackwater.catalog.database import Database
+from slackwater.catalog.ids import new_id, timestamp
+from slackwater.catalog.keepalive import Keepalive
+from slackwater.catalog.model import LeaseIs
+from slackwater.catalog.process import Owner, is_live, this_process
+from slackwater.catalog.tables import leases
+from slackwater.catalog.transaction import name_of
+from slackwater.errors import InternalError, StateError
+
+_FIRST_POLL_SECONDS = 0.02
+_LONGEST_POLL_SECONDS = 0.25
+
+
+class Lease:
+    """The right to change some names until it is released or lost."""
+
+    def __init__(
+        self,
+        database: Database,
+        keepalive: Keepalive,
+        holder: str,
+        tokens: Mapping[str, int],
+        ttl_seconds: float,
+    ) -> None:
+        self._database = database
+        self._keepalive = keepalive
+        self._holder = holder
+        self.tokens = tokens
+        self.ttl_seconds = ttl_seconds
+        self.lost = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is leased, sorted."""
+        return tuple(self.tokens)
+
+    def token(self, name: str) -> int:
+        """The fencing token of one name."""
+        if name not in self.tokens:
+            raise InternalError(f"lease on {', '.join(self.names)} was asked for {name!r}")
+        return self.tokens[name]
+
+    @property
+    def requirements(self) -> tuple[LeaseIs, ...]:
+        """What a commit under this lease requires."""
+        return tuple(LeaseIs(name, token) for name, token in self.tokens.items())
+
+    def renew(self, connection: Connection, now: float) -> bool:
+        """Hold on for another `ttl_seconds`, unless any name has expired or was taken."""
+        result = connection.execute(
+            self._mine().where(leases.c.expires > now).values(expires=now + self.ttl_seconds)
+        )
+        return result.rowcount == len(self.tokens)
+
+    def release(self) -> None:
+        """Let the next one have the names; their tokens stay used up."""
+        self._keepalive.remove(self)
+        with self._database.writing() as connection:
+            connection.execute(self._mine().values(holder=None, expires=0.0))
+
+    def _mine(self) -> Any:
+        return update(leases).where(leases.c.name.in_(self.tokens), leases.c.holder == self._holder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def acquire(
+    database: Database,
+    keepalive: Keepalive,
+    names: Iterable[str],
+    wait_seconds: float,
+    ttl_seconds: float,
+) -> Lease:
+    """Lease all names or none; waits for their holders up to `wait_seconds`."""
+    wanted = tuple(sorted(set(names)))
+    deadline, poll = time.monotonic() + wait_seconds, _FIRST_POLL_SECONDS
+    while True:
+        blocker = _blocker(database, wanted)
+        if blocker is None:
+            lease = _take(database, keepalive, wanted, ttl_seconds)
+            if lease is not None:
+                keepalive.add(lease)
+                return lease
+        elif time.monotonic() >= deadline:
+            raise _held(database, blocker, wait_seconds)
+        time.sleep(min(poll, max(0.0, deadline - time.monotonic())))
+        poll = min(poll * 1.5, _LONGEST_POLL_SECONDS)
+
+
+def is_held(connection: Connection, name: str, token: int, now: float) -> bool:
+    """Whether `name` is still leased under `token`."""
+    row = connection.execute(select(leases).where(leases.c.name == name)).one_or_none()
+    return row is not None and row.token == token and row.holder is not None and row.expires > now
+
+
+def _blocker(database: Database, names: tuple[str, ...]) -> Row[Any] | None:
+    """The first name's row that a live process holds."""
+    with database.reading() as connection:
+        return _held_row(connection, names, database.now(connection))
+
+
+def _held_row(connection: Connection, names: tuple[str, ...], now: float) -> Row[Any] | None:
+    rows = connection.execute(
+        select(leases)
+        .where(leases.c.name.in_(names), leases.c.holder.is_not(None))
+        .order_by(leases.c.name)
+    )
+    return next((row for row in rows if is_live(row.owner, row.expires, now)), None)
+
+
+def _take(
+    database: Database, keepalive: Keepalive, names: tuple[str, ...], ttl_seconds: float
+) -> Lease | None:
+    """Lease the names if nobody was faster."""
+    holder = new_id("l")
+    with database.writing() as connection:
+        now = database.now(connection)
+        if _held_row(connection, names, now) is not None:
+            return None
+        row = {
+            "holder": holder,
+            "owner": this_process().json,
+            "since": now,
+            "expires": now + ttl_seconds,
+        }
+        tokens = {name: _hand_over(connection, name, row) for name in names}
+    return Lease(database, keepalive, holder, tokens, ttl_seconds)
+
+
+def _hand_over(connection: Connection, name: str, row: Mapping[str, Any]) -> int:
+    """Give `name` to a new holder under the next token."""
+    last = connection.scalar(select(leases.c.token).where(leases.c.name == name))
+    token = (last or 0) + 1
+    if last is None:
+        connection.execute(insert(leases).values(name=name, token=token, **row))
+    else:
+        change = update(leases).where(leases.c.name == name)
+        connection.execute(change.values(token=token, **row))
+    return token
+
+
+def _held(database: Database, row: Row[Any], waited: float) -> StateError:
+    owner = Owner.from_json(row.owner)
+    with database.reading() as connection:
+        name = name_of(connection, row.name)  # most leases are named by a relation's id
+    return StateError(
+        f"'{name}' is being changed by {owner} since {timestamp(row.since)}; "
+        f"waited {waited:g} s for it.",
+        code="LEASE_HELD",
+        hint="Try again when it is done. If that process hangs, end it: its lease is then free.",
+    )

@@ -1,0 +1,261 @@
+"""What the catalog knows: relations, segments, events; and a change of it, as data.
+
+A change is a list of requirements and a list of updates. `Catalog.commit` checks the first and
+does the second in one transaction, so that what a writer believed when it began is still true
+when its work becomes visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from slackwater.types import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One immutable Parquet file that holds rows of a relation, weights included.
+
+    `path` is relative to the warehouse folder, or absolute for a file that is not ours.
+    `version` is the relation's version that added the segment; the commit sets it.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    min_weight: int
+    max_weight: int
+    version: int = 0
+    stats: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: `managed` (we keep its segments) or external (`parquet`)."""
+
+    id: str
+    name: str
+    schema: Schema
+    version: int = 0
+    source: str = "managed"
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    defaults: Mapping[str, str] = field(default_factory=dict, hash=False)  # column -> SQL text
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A materialized view. `as_of` says at which version of each source it was computed."""
+
+    id: str
+    name: str
+    schema: Schema
+    version: int = 0
+    sql: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    depends: tuple[str, ...] = ()
+    as_of: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    refreshed_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, for people and for the planner to read."""
+
+    kind: str
+    relation: str | None
+    at: str
+    body: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a step of a run really cost."""
+
+    step: str
+    engine: str
+    seconds: float
+    cpu_seconds: float
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An attempt to change something; it writes only into its own fresh directory."""
+
+    id: str
+    token: str
+    directory: str  # relative to the warehouse folder
+    kind: str
+
+    @property
+    def requirement(self) -> RunIs:
+        """What a commit of this run requires of the run itself."""
+        return RunIs(self.id, self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as the catalog remembers it: `open`, `committed`, `aborted` or `revoked`."""
+
+    id: str
+    kind: str
+    state: str
+    directory: str
+    host: str
+    pid: int
+    begun_at: str
+    ended_at: str | None
+    commit: int | None
+    error: str | None
+
+
+# What a commit may require.
+
+
+@dataclass(frozen=True, slots=True)
+class VersionIs:
+    """The relation still has this version."""
+
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseIs:
+    """The lease is still held under this fencing token."""
+
+    name: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunIs:
+    """The run is open and its token was not revoked."""
+
+    run_id: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class NameIsFree:
+    """No table or view has this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The relation was not dropped."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotNeeded:
+    """No live view depends on the relation."""
+
+    id: str
+
+
+Requirement = VersionIs | LeaseIs | RunIs | NameIsFree | Exists | NotNeeded
+
+# What a commit may change.
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """A new table; its name must be free."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """A new view; its name must be free and what it depends on must exist."""
+
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceView:
+    """A new definition, `as_of` and `refreshed_at` under the id of an existing view.
+
+    The version goes on; segments stay unless the commit replaces them, too.
+    """
+
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRelation:
+    """The options of a relation as they are from now on (all of them)."""
+
+    id: str
+    options: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The relation and its segments are gone from this commit on."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddSegments:
+    """New rows. The relation's version grows by one, once per commit."""
+
+    id: str
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceSegments:
+    """The relation consists of exactly these segments. The version grows as for adding.
+
+    Segments whose path was there before stay as they were.
+    """
+
+    id: str
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetAsOf:
+    """A view's sources (id -> version or files) and the time of its refresh."""
+
+    id: str
+    as_of: Mapping[str, Any] = field(hash=False)
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinishRun:
+    """The run has committed; it cannot commit again."""
+
+    run_id: str
+    measurements: tuple[Measurement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteEvent:
+    """An event that becomes visible with the commit."""
+
+    event: Event
+
+
+Update = (
+    CreateTable
+    | CreateView
+    | ReplaceView
+    | AlterRelation
+    | Drop
+    | AddSegments
+    | ReplaceSegments
+    | SetAsOf
+    | FinishRun
+    | WriteEvent
+)

@@ -1,0 +1,103 @@
+"""Pins: a reader's word that it still reads the snapshot of a commit.
+
+Garbage collection keeps whatever a live pin's snapshot needs. A pin and a collection exclude
+each other by the write lock: either the pin is seen, or it is refused because the snapshot is
+no longer whole.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from slackwater.catalog.database import Database
+from slackwater.catalog.ids import new_id
+from slackwater.catalog.keepalive import Keepalive
+from slackwater.catalog.process import is_live, this_process
+from slackwater.catalog.tables import head, pins
+from slackwater.errors import StateError
+
+PIN_TTL_SECONDS = 60.0
+
+
+class Pin:
+    """Holds the snapshot of `commit` until it is released."""
+
+    ttl_seconds = PIN_TTL_SECONDS
+
+    def __init__(self, database: Database, keepalive: Keepalive, id: str, commit: int) -> None:
+        self._database = database
+        self._keepalive = keepalive
+        self._id = id
+        self.commit = commit
+        self.lost = False
+
+    def renew(self, connection: Connection, now: float) -> bool:
+        """Hold on for another minute, unless the pin was taken for dead and removed."""
+        change = update(pins).where(pins.c.id == self._id)
+        result = connection.execute(change.values(expires=now + self.ttl_seconds))
+        return result.rowcount == 1
+
+    def release(self) -> None:
+        """Let the snapshot go."""
+        self._keepalive.remove(self)
+        with self._database.writing() as connection:
+            connection.execute(delete(pins).where(pins.c.id == self._id))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def pin(database: Database, keepalive: Keepalive, commit: int | None) -> Pin:
+    """Pin a commit (the newest, if None) that is still whole."""
+    with database.writing() as connection:
+        newest = connection.execute(select(head)).one()
+        wanted = newest.commit_id if commit is None else commit
+        require_whole(wanted, newest.horizon, newest.commit_id)
+        made = Pin(database, keepalive, new_id("p"), wanted)
+        row = {
+            "id": made._id,
+            "commit_id": wanted,
+            "owner": this_process().json,
+            "expires": database.now(connection) + PIN_TTL_SECONDS,
+        }
+        connection.execute(insert(pins).values(row))
+    keepalive.add(made)
+    return made
+
+
+def oldest_pinned(connection: Connection, now: float) -> int | None:
+    """The oldest commit that a live reader holds. Pins of dead readers are removed."""
+    live = []
+    for row in connection.execute(select(pins)).all():
+        if is_live(row.owner, row.expires, now):
+            live.append(int(row.commit_id))
+        else:
+            connection.execute(delete(pins).where(pins.c.id == row.id))
+    return min(live, default=None)
+
+
+def require_whole(commit: int, horizon: int, newest: int) -> None:
+    """Refuse a commit that is in the future or whose files may be collected."""
+    if commit > newest:
+        raise StateError(
+            f"Commit {commit} does not exist; the newest is {newest}.",
+            code="NO_SUCH_COMMIT",
+            hint="Was the catalog restored from a backup? Open the warehouse again.",
+        )
+    if commit < horizon:
+        raise StateError(
+            f"The snapshot of commit {commit} was collected; the oldest kept is {horizon}.",
+            code="SNAPSHOT_EXPIRED",
+            hint="Read again at the newest commit, or pin a commit before reading it for long.",
+        )

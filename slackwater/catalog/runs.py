@@ -1,0 +1,137 @@
+"""Runs: attempts to change something, registered before they write a byte.
+
+A run writes into `data/<run id>`, which nobody else uses. It commits only while its token is
+not revoked; a collector revokes the token first and deletes the directory afterwards, so that
+the two can never both win.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from slackwater import faults
+from slackwater.catalog.database import Database
+from slackwater.catalog.ids import new_id, timestamp
+from slackwater.catalog.keepalive import Keepalive
+from slackwater.catalog.leases import Lease, is_held
+from slackwater.catalog.model import Run, RunRecord
+from slackwater.catalog.process import Owner, is_live, this_process
+from slackwater.catalog.tables import runs
+
+RUN_TTL_SECONDS = 60.0
+
+
+class _Beat:
+    """Keeps an open run from being taken for abandoned."""
+
+    ttl_seconds = RUN_TTL_SECONDS
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.lost = False
+
+    def renew(self, connection: Connection, now: float) -> bool:
+        change = update(runs).where(runs.c.id == self.run_id, runs.c.state == "open")
+        result = connection.execute(change.values(expires=now + self.ttl_seconds))
+        return result.rowcount == 1
+
+
+def begin(database: Database, keepalive: Keepalive, kind: str, lease: Lease | None) -> Run:
+    """Register a run and its fresh directory."""
+    id = new_id("r")
+    run = Run(id, secrets.token_hex(16), f"data/{id}", kind)
+    with database.writing() as connection:
+        now = database.now(connection)
+        row = {
+            "id": run.id,
+            "kind": kind,
+            "token": run.token,
+            "state": "open",
+            "directory": run.directory,
+            "leases": dict(lease.tokens) if lease else {},
+            "owner": this_process().json,
+            "expires": now + RUN_TTL_SECONDS,
+            "begun_at": now,
+            "swept": 0,
+        }
+        connection.execute(insert(runs).values(row))
+    keepalive.add(_Beat(run.id))
+    faults.reached("run.begun")
+    return run
+
+
+def forget(keepalive: Keepalive, run_id: str) -> None:
+    """The run has ended; its heartbeat is no longer needed."""
+    for item in keepalive.held():
+        if isinstance(item, _Beat) and item.run_id == run_id:
+            keepalive.remove(item)
+
+
+def end(connection: Connection, run_id: str, state: str, now: float, **values: Any) -> bool:
+    """Close an open run; False when it was not open any more."""
+    change = update(runs).where(runs.c.id == run_id, runs.c.state == "open")
+    result = connection.execute(change.values(state=state, ended_at=now, **values))
+    return result.rowcount == 1
+
+
+def abort(database: Database, keepalive: Keepalive, run: Run, error: str) -> None:
+    """Give the run up. What it wrote is garbage from now on."""
+    forget(keepalive, run.id)
+    with database.writing() as connection:
+        end(connection, run.id, "aborted", database.now(connection), error=error)
+
+
+def revoke_abandoned(database: Database) -> tuple[RunRecord, ...]:
+    """Revoke the open runs whose process is dead or silent, or whose lease is lost."""
+    with database.writing() as connection:
+        now = database.now(connection)
+        still_open = connection.execute(select(runs).where(runs.c.state == "open")).all()
+        abandoned = [row for row in still_open if _is_abandoned(connection, row, now)]
+        for row in abandoned:
+            end(connection, row.id, "revoked", now, error="abandoned: its process or lease is gone")
+    return tuple(_record(row) for row in abandoned)
+
+
+def _is_abandoned(connection: Connection, row: Row[Any], now: float) -> bool:
+    if not is_live(row.owner, row.expires, now):
+        return True
+    return not all(is_held(connection, name, token, now) for name, token in row.leases.items())
+
+
+def recent(database: Database, limit: int) -> tuple[RunRecord, ...]:
+    """The newest runs, newest first."""
+    with database.reading() as connection:
+        rows = connection.execute(select(runs).order_by(runs.c.id.desc()).limit(limit))
+        return tuple(_record(row) for row in rows)
+
+
+def ended_unswept(database: Database) -> tuple[RunRecord, ...]:
+    """Runs that have ended and whose directory may still hold garbage."""
+    query = select(runs).where(runs.c.swept == 0, runs.c.state != "open").order_by(runs.c.id)
+    with database.reading() as connection:
+        return tuple(_record(row) for row in connection.execute(query))
+
+
+def mark_swept(database: Database, run_id: str) -> None:
+    """The run's directory holds no garbage."""
+    with database.writing() as connection:
+        connection.execute(update(runs).where(runs.c.id == run_id).values(swept=1))
+
+
+def _record(row: Row[Any]) -> RunRecord:
+    owner = Owner.from_json(row.owner)
+    return RunRecord(
+        id=row.id,
+        kind=row.kind,
+        state=row.state,
+        directory=row.directory,
+        host=owner.host,
+        pid=owner.pid,
+        begun_at=timestamp(row.begun_at),
+        ended_at=None if row.ended_at is None else timestamp(row.ended_at),
+        commit=row.commit_id,
+        error=row.error,
+    )

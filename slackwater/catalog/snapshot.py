@@ -1,0 +1,100 @@
+"""Everything the catalog knows at one commit, unmoved by later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
+from sqlalchemy import Table as SqlTable
+
+from slackwater.catalog.codec import Relation, fold, relation_of, segment_of
+from slackwater.catalog.database import Database
+from slackwater.catalog.model import Segment, Table, View
+from slackwater.catalog.pins import require_whole
+from slackwater.catalog.tables import definitions, head, relations, segments, versions
+from slackwater.errors import InternalError
+
+
+class Snapshot:
+    """Relations and their segments at `commit`; segments are loaded when asked for."""
+
+    def __init__(self, database: Database, commit: int, found: Mapping[str, Relation]) -> None:
+        self._database = database
+        self._relations = found
+        self._by_name = {fold(r.name): r for r in found.values()}
+        self._segments: dict[str, tuple[Segment, ...]] = {}
+        self.commit = commit
+
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, by name."""
+        return tuple(r for _, r in sorted(self._by_name.items()) if isinstance(r, Table))
+
+    def views(self) -> tuple[View, ...]:
+        """All views, by name."""
+        return tuple(r for _, r in sorted(self._by_name.items()) if isinstance(r, View))
+
+    def find(self, name: str) -> Relation | None:
+        """The relation of that name, in whatever case it is written."""
+        return self._by_name.get(fold(name))
+
+    def get(self, id: str) -> Relation:
+        """The relation of that id."""
+        if id not in self._relations:
+            raise InternalError(f"relation {id} is not in the snapshot of commit {self.commit}")
+        return self._relations[id]
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._relations
+
+    def dependents(self, id: str) -> tuple[View, ...]:
+        """The views that read the relation directly, by name."""
+        return tuple(view for view in self.views() if id in view.depends)
+
+    def segments(self, id: str) -> tuple[Segment, ...]:
+        """The segments whose sum is the relation, oldest first."""
+        if id not in self._segments:
+            self.get(id)
+            self._segments[id] = self._load_segments(id)
+        return self._segments[id]
+
+    def _load_segments(self, id: str) -> tuple[Segment, ...]:
+        query = select(segments).where(segments.c.relation_id == id, at(segments, self.commit))
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(segments.c.row_id)).all()
+            _require_whole(connection, self.commit)
+        return tuple(segment_of(row) for row in rows)
+
+
+def load(database: Database, commit: int | None, known: Snapshot | None) -> Snapshot:
+    """The snapshot of a commit (the newest, if None); `known` itself when it is that one."""
+    with database.reading() as connection:
+        newest = connection.execute(select(head)).one()
+        wanted = newest.commit_id if commit is None else commit
+        if known is not None and known.commit == wanted >= newest.horizon:
+            return known
+        rows = connection.execute(_relations_at(wanted)).all()
+        _require_whole(connection, wanted)
+    return Snapshot(database, wanted, {row.relation_id: relation_of(row) for row in rows})
+
+
+def at(table: SqlTable, commit: int) -> ColumnElement[bool]:
+    """The rows of `table` that the snapshot of `commit` sees."""
+    removed = table.c.removed_commit
+    return and_(table.c.added_commit <= commit, or_(removed.is_(None), removed > commit))
+
+
+def _relations_at(commit: int) -> Select[Any]:
+    columns = (definitions, relations.c.kind, versions.c.version)
+    return (
+        select(*columns, versions.c.as_of, versions.c.refreshed_at)
+        .join(relations, relations.c.id == definitions.c.relation_id)
+        .join(versions, versions.c.relation_id == definitions.c.relation_id)
+        .where(at(definitions, commit), at(versions, commit))
+    )
+
+
+def _require_whole(connection: Connection, commit: int) -> None:
+    """Checked after the rows were read: what was whole now was whole then."""
+    newest = connection.execute(select(head)).one()
+    require_whole(commit, newest.horizon, newest.commit_id)

@@ -1,0 +1,170 @@
+"""The catalog: one commit path, snapshots, leases, pins and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import insert, select, update
+
+from slackwater import faults
+from slackwater.catalog import history, leases, pins, runs, snapshot
+from slackwater.catalog.collection import Collection
+from slackwater.catalog.database import Database
+from slackwater.catalog.keepalive import Keepalive
+from slackwater.catalog.leases import Lease
+from slackwater.catalog.model import (
+    Event,
+    FinishRun,
+    Measurement,
+    Requirement,
+    Run,
+    RunRecord,
+    Update,
+)
+from slackwater.catalog.outcome import outcome
+from slackwater.catalog.pins import Pin
+from slackwater.catalog.requirements import check
+from slackwater.catalog.snapshot import Snapshot
+from slackwater.catalog.tables import commits, head
+from slackwater.catalog.transaction import Transaction
+from slackwater.catalog.updates import apply
+
+
+class Catalog:
+    """What is known and kept. Safe for use from many threads, processes and machines."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._keepalive = Keepalive(database)
+        self._newest: Snapshot | None = None
+        self.collection = Collection(database)
+
+    @classmethod
+    def open(cls, url: str) -> Catalog:
+        """The catalog at `url`, created or migrated when needed."""
+        database = Database(url)
+        database.migrate()
+        return cls(database)
+
+    def commit(self, requires: Iterable[Requirement] = (), updates: Iterable[Update] = ()) -> int:
+        """Do all updates if every requirement holds, or nothing; the new commit's number."""
+        wanted, changes = tuple(requires), tuple(updates)
+        faults.reached("commit.before")
+        with outcome(self._database) as result, self._transaction() as tx:
+            for requirement in wanted:
+                check(requirement, tx)
+            for change in changes:
+                apply(change, tx)
+            faults.reached("commit.inside")
+            result.expect(tx)
+        faults.reached("commit.after")
+        self._forget_finished(changes)
+        return tx.commit
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Transaction]:
+        """A writing transaction that takes the next commit number."""
+        with self._database.writing() as connection:
+            commit = int(connection.execute(select(head.c.commit_id)).scalar_one()) + 1
+            now = self._database.now(connection)
+            connection.execute(insert(commits).values(id=commit, at=now))
+            connection.execute(update(head).values(commit_id=commit))
+            yield Transaction(connection, commit, now)
+
+    def _forget_finished(self, changes: tuple[Update, ...]) -> None:
+        for change in changes:
+            if isinstance(change, FinishRun):
+                runs.forget(self._keepalive, change.run_id)
+
+    def snapshot(self, commit: int | None = None) -> Snapshot:
+        """Everything at one commit: the newest, or an older one that is still whole."""
+        found = snapshot.load(self._database, commit, self._newest)
+        if commit is None:
+            self._newest = found
+        return found
+
+    def pin(self, commit: int | None = None) -> Pin:
+        """Keep what the snapshot of `commit` (None: the newest) needs until released."""
+        return pins.pin(self._database, self._keepalive, commit)
+
+    @contextmanager
+    def reading(self) -> Iterator[Snapshot]:
+        """The newest snapshot, pinned while it is used."""
+        with self.pin() as pin:
+            yield self.snapshot(pin.commit)
+
+    def lease(
+        self, names: Iterable[str], wait_seconds: float = 30.0, ttl_seconds: float = 30.0
+    ) -> Lease:
+        """The right to change all `names`, waiting for their present holders."""
+        return leases.acquire(self._database, self._keepalive, names, wait_seconds, ttl_seconds)
+
+    def begin_run(self, kind: str, lease: Lease | None = None) -> Run:
+        """Register a run with a fresh directory and a token of its own."""
+        return runs.begin(self._database, self._keepalive, kind, lease)
+
+    def abort_run(self, run: Run, error: str) -> None:
+        """Give a run up; what it wrote is garbage."""
+        runs.abort(self._database, self._keepalive, run, error)
+
+    @contextmanager
+    def running(self, kind: str, lease: Lease | None = None) -> Iterator[Run]:
+        """A run that is given up when the block raises, or ends without committing it."""
+        run = self.begin_run(kind, lease)
+        try:
+            yield run
+        except BaseException as error:
+            self.abort_run(run, f"{type(error).__name__}: {error}")
+            raise
+        self.abort_run(run, "ended without a commit")
+
+    def events(
+        self, relation: str | None = None, kind: str | None = None, limit: int = 100
+    ) -> tuple[Event, ...]:
+        """The newest events, newest first."""
+        return history.recent_events(self._database, relation, kind, limit)
+
+    def runs(self, limit: int = 100) -> tuple[RunRecord, ...]:
+        """The newest runs, newest first."""
+        return runs.recent(self._database, limit)
+
+    def measurements(self, run_id: str) -> tuple[Measurement, ...]:
+        """What the steps of a run cost."""
+        return history.measurements_of(self._database, run_id)
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting."""
+        return history.all_settings(self._database)
+
+    def get_setting(self, key: str, default: Any = None) -> Any:
+        """One setting."""
+        return self.settings().get(key, default)
+
+    def set_setting(self, key: str, value: Any) -> None:
+        """Keep a setting (any JSON value); None removes it."""
+        history.set_setting(self._database, key, value)
+
+    def close(self) -> None:
+        """Stop the heartbeat, let go of what is held, close the connections."""
+        held = self._keepalive.held()
+        self._keepalive.close()
+        try:
+            for item in held:
+                if isinstance(item, Lease | Pin):
+                    item.release()
+        finally:
+            self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,206 @@
+"""What a commit changes: one answer per update, within the commit's transaction."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+from sqlalchemy import insert, select
+
+from slackwater.catalog.codec import Relation, body_of, fold, kind_of, segment_row
+from slackwater.catalog.model import (
+    AddSegments,
+    AlterRelation,
+    CreateTable,
+    CreateView,
+    Drop,
+    FinishRun,
+    NameIsFree,
+    ReplaceSegments,
+    ReplaceView,
+    Segment,
+    SetAsOf,
+    Update,
+    View,
+    WriteEvent,
+)
+from slackwater.catalog.requirements import check
+from slackwater.catalog.runs import end
+from slackwater.catalog.tables import (
+    definitions,
+    events,
+    measurements,
+    relations,
+    runs,
+    segments,
+    versions,
+)
+from slackwater.catalog.transaction import Transaction, run_revoked
+from slackwater.errors import InternalError
+
+
+@singledispatch
+def apply(change: Update, tx: Transaction) -> None:
+    """Do the update."""
+    raise InternalError(f"update {change!r} is not known")
+
+
+@apply.register
+def _(change: CreateTable, tx: Transaction) -> None:
+    _create(tx, change.table)
+
+
+@apply.register
+def _(change: CreateView, tx: Transaction) -> None:
+    _require_sources(tx, change.view)
+    _create(tx, change.view)
+
+
+@apply.register
+def _(change: ReplaceView, tx: Transaction) -> None:
+    view = change.view
+    old = tx.live(definitions, view.id)
+    if fold(view.name) != old.folded_name:
+        check(NameIsFree(view.name), tx)
+    _require_sources(tx, view)
+    tx.put(definitions, view.id, **_definition(view))
+    tx.put(versions, view.id, as_of=dict(view.as_of), refreshed_at=view.refreshed_at)
+
+
+@apply.register
+def _(change: AlterRelation, tx: Transaction) -> None:
+    old = tx.live(definitions, change.id)
+    tx.put(definitions, change.id, body=old.body | {"options": dict(change.options)})
+
+
+@apply.register
+def _(change: Drop, tx: Transaction) -> None:
+    tx.live(definitions, change.id)
+    for table in (definitions, versions, segments):
+        tx.close(table, change.id)
+
+
+@apply.register
+def _(change: AddSegments, tx: Transaction) -> None:
+    _add(tx, change.id, change.segments)
+
+
+@apply.register
+def _(change: ReplaceSegments, tx: Transaction) -> None:
+    live = select(segments.c.path, segments.c.row_id).where(
+        segments.c.relation_id == change.id, segments.c.removed_commit.is_(None)
+    )
+    old = {row.path: row.row_id for row in tx.connection.execute(live)}
+    wanted = {segment.path for segment in change.segments}
+    tx.close_segments([row_id for path, row_id in old.items() if path not in wanted])
+    _add(tx, change.id, tuple(s for s in change.segments if s.path not in old))
+
+
+@apply.register
+def _(change: SetAsOf, tx: Transaction) -> None:
+    tx.put(versions, change.id, as_of=dict(change.as_of), refreshed_at=change.at)
+
+
+@apply.register
+def _(change: FinishRun, tx: Transaction) -> None:
+    if not end(tx.connection, change.run_id, "committed", tx.now, commit_id=tx.commit):
+        raise run_revoked(change.run_id, "not open")
+    for item in change.measurements:
+        row = {
+            "run_id": change.run_id,
+            "step": item.step,
+            "engine": item.engine,
+            "seconds": item.seconds,
+            "cpu_seconds": item.cpu_seconds,
+            "rows": item.rows,
+            "bytes": item.bytes,
+        }
+        tx.connection.execute(insert(measurements).values(row))
+
+
+@apply.register
+def _(change: WriteEvent, tx: Transaction) -> None:
+    event = change.event
+    row = {
+        "commit_id": tx.commit,
+        "kind": event.kind,
+        "relation_id": event.relation,
+        "at": event.at,
+        "body": dict(event.body),
+    }
+    tx.connection.execute(insert(events).values(row))
+
+
+def _create(tx: Transaction, relation: Relation) -> None:
+    check(NameIsFree(relation.name), tx)
+    tx.connection.execute(insert(relations).values(id=relation.id, kind=kind_of(relation)))
+    as_of, at = (
+        (relation.as_of, relation.refreshed_at) if isinstance(relation, View) else ({}, None)
+    )
+    definition = _definition(relation) | {"relation_id": relation.id, "added_commit": tx.commit}
+    tx.connection.execute(insert(definitions).values(definition))
+    version = {
+        "relation_id": relation.id,
+        "version": relation.version,
+        "as_of": dict(as_of),
+        "refreshed_at": at,
+        "added_commit": tx.commit,
+    }
+    tx.connection.execute(insert(versions).values(version))
+
+
+def _definition(relation: Relation) -> dict[str, Any]:
+    name = relation.name
+    return {"name": name, "folded_name": fold(name), "body": body_of(relation)}
+
+
+def _require_sources(tx: Transaction, view: View) -> None:
+    """A view cannot come to be while what it reads is being dropped."""
+    for id in view.depends:
+        tx.live(definitions, id)
+
+
+def _add(tx: Transaction, id: str, new: tuple[Segment, ...]) -> None:
+    _require_writable(tx, {segment.path for segment in new})
+    version = _next_version(tx, id)
+    rows = [
+        segment_row(segment) | {"relation_id": id, "version": version, "added_commit": tx.commit}
+        for segment in new
+    ]
+    if rows:
+        tx.connection.execute(insert(segments), rows)
+
+
+def _require_writable(tx: Transaction, paths: set[str]) -> None:
+    """Refuse files of a run that has ended before this commit: they may be collected already.
+
+    Files that a live segment names are safe, whoever wrote them.
+    """
+    by_run: dict[str, set[str]] = {}
+    for path in paths:
+        if path.startswith("data/"):
+            by_run.setdefault(path.split("/")[1], set()).add(path)
+    for run_id, written in by_run.items():
+        query = select(runs.c.state, runs.c.commit_id).where(runs.c.id == run_id)
+        run = tx.connection.execute(query).one_or_none()
+        if run is None or run.state == "open" or run.commit_id == tx.commit:
+            continue
+        if not written <= _live_paths(tx, written):
+            raise run_revoked(run_id, run.state)
+
+
+def _live_paths(tx: Transaction, paths: set[str]) -> set[str]:
+    query = select(segments.c.path).where(
+        segments.c.path.in_(paths), segments.c.removed_commit.is_(None)
+    )
+    return set(tx.connection.scalars(query))
+
+
+def _next_version(tx: Transaction, id: str) -> int:
+    """The version this commit gives the relation: one more than before, once per commit."""
+    version = int(tx.live(versions, id).version)
+    if id in tx.bumped:
+        return version
+    tx.bumped.add(id)
+    tx.put(versions, id, version=version + 1)
+    return version + 1

@@ -1,0 +1,82 @@
+"""`slackwater explain`, `status` and `history`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from slackwater.cli.context import Session, session
+from slackwater.cli.output import print_json, size, table
+
+
+def explain(
+    ctx: typer.Context,
+    what: Annotated[str, typer.Argument(help="A view, or a SELECT in quotes.")],
+    json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
+) -> None:
+    """Show how a view or query is computed: steps, places, reasons."""
+    own = session(ctx)
+    with own.open() as db:
+        shown = db.explain(what, format="json" if json else "text")
+    if json and not isinstance(shown, str):
+        print_json(shown)
+    else:
+        own.out.print(str(shown), markup=False)
+
+
+def status(
+    ctx: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+) -> None:
+    """Show the tables and views: version, rows, bytes, and which views are behind."""
+    own = session(ctx)
+    with own.open() as db:
+        found = db.status()
+    if json:
+        print_json(found)
+        return
+    names = ("name", "kind", "version", "rows", "size", "segments")
+    own.out.print(table(names, map(_stored, found["tables"]), title="Tables"))
+    own.out.print(table((*names, "as of", "fresh"), map(_viewed, found["views"]), title="Views"))
+
+
+def history(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="A table or view; all when none.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many, newest first.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+) -> None:
+    """Show what was done to tables and views, newest first."""
+    own = session(ctx)
+    with own.open() as db:
+        events = db.history(name, limit=limit)
+    if json:
+        print_json(events)
+    else:
+        _print_events(own, events)
+
+
+def _stored(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        entry["name"],
+        entry["kind"],
+        entry["version"],
+        _count(entry["rows"]),
+        size(entry["bytes"]),
+        _count(entry["segments"]),
+    )
+
+
+def _viewed(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return (*_stored(entry), entry.get("as_of"), "yes" if entry.get("fresh") else "no")
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _print_events(own: Session, events: list[dict[str, Any]]) -> None:
+    """Columns are the keys that the events have, in the order of their first appearance."""
+    names = list(dict.fromkeys(key for event in events for key in event))
+    own.out.print(table(names, [[event.get(n) for n in names] for event in events]))

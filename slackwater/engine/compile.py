@@ -1,0 +1,278 @@
+"""Any relation as one SQL statement, for either engine.
+
+Each distinct operator is a common table expression `n0`, `n1`, … with columns `c0`, `c1`, …, in
+order from the inputs up, so that shared parts are written once and nothing nests deeply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from slackwater.algebra.expr import TRUE, Call, Column, Expr, SparkCall, conjuncts
+from slackwater.algebra.relation import (
+    Aggregate,
+    Distinct,
+    Expand,
+    Filter,
+    Generate,
+    Join,
+    Opaque,
+    Project,
+    Relation,
+    Scan,
+    SetOp,
+    Sort,
+    TopK,
+    Union,
+    Values,
+    Window,
+)
+from slackwater.engine.dialects import Dialect
+from slackwater.engine.spark_sql import fill
+from slackwater.errors import InternalError
+from slackwater.types import Schema
+
+Inputs = Mapping[str, str]
+"""What stands in FROM for each scanned source."""
+
+
+def compile_query(
+    relation: Relation, dialect: Dialect, inputs: Inputs, names: Sequence[str] | None = None
+) -> str:
+    """The statement that computes a relation; columns are named `names`, or c0, c1, …"""
+    compiler = _Compiler(dialect, inputs)
+    relation, picks, keys = _delivery(relation)
+    top = compiler.name_of(relation)
+    labels = names or [f"c{i}" for i in range(len(picks))]
+    items = [f"{top}.c{i} AS {dialect.quote(n)}" for i, n in zip(picks, labels, strict=True)]
+    order = ""
+    if keys:
+        row = compiler.row(relation, top)
+        order = " ORDER BY " + ", ".join(dialect.render(k, row) for k in keys)
+    ctes = ",\n".join(f"{name} AS ({text})" for name, text in compiler.ctes)
+    return f"WITH {ctes}\nSELECT {', '.join(items) or '1'} FROM {top}{order}"
+
+
+def _delivery(relation: Relation) -> tuple[Relation, list[int], tuple[Expr, ...]]:
+    """What to compute, which of its columns to deliver, and in which order."""
+    if isinstance(relation, Sort):
+        return relation.input, list(range(relation.width)), relation.keys
+    if isinstance(relation, Project) and isinstance(relation.input, Sort):
+        picks = [e.index for e in relation.exprs if isinstance(e, Column)]
+        if len(picks) == len(relation.exprs):
+            return relation.input.input, picks, relation.input.keys
+    return relation, list(range(relation.width)), ()
+
+
+@dataclass
+class _Compiler:
+    dialect: Dialect
+    inputs: Inputs
+    ctes: list[tuple[str, str]] = field(default_factory=list)
+    names: dict[Relation, str] = field(default_factory=dict)
+
+    def name_of(self, relation: Relation) -> str:
+        """The name under which a relation and all below it are written."""
+        for node in relation.walk():
+            if node not in self.names:
+                text = self.text(node)
+                self.names[node] = f"n{len(self.ctes)}"
+                self.ctes.append((self.names[node], text))
+        return self.names[relation]
+
+    def row(self, relation: Relation, alias: str) -> list[str]:
+        """The texts of a relation's columns under an alias."""
+        return [f"{alias}.c{i}" for i in range(relation.width)]
+
+    def items(self, exprs: Sequence[Expr], row: list[str], start: int = 0) -> str:
+        """A select list: the expressions as c0, c1, …"""
+        return self.labelled([self.dialect.render(e, row) for e in exprs], start)
+
+    def labelled(self, texts: Sequence[str], start: int = 0) -> str:
+        """A select list of ready texts. A row without columns still needs one in SQL."""
+        return ", ".join(f"{t} AS c{start + i}" for i, t in enumerate(texts)) or "1 AS none"
+
+    def below(self, node: Relation, position: int = 0) -> tuple[str, list[str]]:
+        """Name and row of an input."""
+        child = node.inputs[position]
+        return self.names[child], self.row(child, self.names[child])
+
+    @singledispatchmethod
+    def text(self, node: Relation) -> str:
+        raise InternalError(f"no SQL for {type(node).__name__}")
+
+    @text.register
+    def _(self, node: Scan) -> str:
+        if node.source not in self.inputs:
+            raise InternalError(f"'{node.name}' has no input")
+        stored = [self.dialect.stored(f, f"s.{self.dialect.quote(f.name)}") for f in node.fields]
+        return f"SELECT {self.labelled(stored)} FROM {self.inputs[node.source]} AS s"
+
+    @text.register
+    def _(self, node: Values) -> str:
+        if not node.rows:
+            return empty(self.dialect, node.fields)
+        rows = [[self.dialect.render(e, []) for e in row] for row in node.rows]
+        if len(rows) == 1:
+            return f"SELECT {self.labelled(rows[0])}"
+        columns = ", ".join(f"c{i}" for i in range(node.width))
+        body = ", ".join(f"({', '.join(row)})" for row in rows)
+        return f"SELECT * FROM (VALUES {body}) AS v({columns})"
+
+    @text.register
+    def _(self, node: Filter) -> str:
+        name, row = self.below(node)
+        predicate = self.dialect.render(node.predicate, row)
+        return f"SELECT {self.labelled(row)} FROM {name} WHERE {predicate}"
+
+    @text.register
+    def _(self, node: Project) -> str:
+        name, row = self.below(node)
+        return f"SELECT {self.items(node.exprs, row)} FROM {name}"
+
+    @text.register
+    def _(self, node: Join) -> str:
+        left, right = self.names[node.left], self.names[node.right]
+        rows = self.row(node.left, "l") + self.row(node.right, "r")
+        if node.how == "anti" and (pair := null_aware_key(node)):
+            outer = self.dialect.render(pair[0], rows)
+            inner = self.dialect.render(pair[1], rows)
+            shown = self.labelled(rows[: node.left.width])
+            # an empty subquery keeps every row, NULLs too; both engines know NOT IN
+            return (
+                f"SELECT {shown} FROM {left} l WHERE {outer} NOT IN (SELECT {inner} FROM {right} r)"
+            )
+        condition = self.dialect.render(node.condition, rows)
+        words = {
+            "inner": "INNER JOIN",
+            "left": "LEFT JOIN",
+            "right": "RIGHT JOIN",
+            "full": "FULL JOIN",
+            "semi": self.dialect.semi_join,
+            "anti": self.dialect.anti_join,
+        }
+        if node.condition is TRUE and node.how == "inner":
+            return f"SELECT {self.labelled(rows)} FROM {left} l CROSS JOIN {right} r"
+        shown = rows[: node.width]
+        return (
+            f"SELECT {self.labelled(shown)} FROM {left} l {words[node.how]} {right} r"
+            f" ON {condition}"
+        )
+
+    @text.register
+    def _(self, node: Aggregate) -> str:
+        name, row = self.below(node)
+        exprs: tuple[Expr, ...] = node.keys + node.aggs
+        if not exprs:
+            return f"SELECT {self.labelled([])} FROM (SELECT count(*) AS n FROM {name}) AS g"
+        group = ", ".join(str(i + 1) for i in range(len(node.keys)))
+        clause = f" GROUP BY {group}" if group else ""
+        return f"SELECT {self.items(exprs, row)} FROM {name}{clause}"
+
+    @text.register
+    def _(self, node: Union) -> str:
+        parts = [
+            f"SELECT {self.labelled(self.row(p, self.names[p]))} FROM {self.names[p]}"
+            for p in node.parts
+        ]
+        return " UNION ALL ".join(parts)
+
+    @text.register
+    def _(self, node: SetOp) -> str:
+        word = node.how.upper() + (" ALL" if node.all else "")
+        sides = [
+            f"SELECT {self.labelled(self.row(p, self.names[p]))} FROM {self.names[p]}"
+            for p in (node.left, node.right)
+        ]
+        return f" {word} ".join(sides)
+
+    @text.register
+    def _(self, node: Distinct) -> str:
+        name, row = self.below(node)
+        return f"SELECT DISTINCT {self.labelled(row)} FROM {name}"
+
+    @text.register
+    def _(self, node: Window) -> str:
+        name, row = self.below(node)
+        calls = self.items(node.calls, row, start=len(row))
+        return f"SELECT {', '.join([self.labelled(row), calls] if row else [calls])} FROM {name}"
+
+    @text.register
+    def _(self, node: Sort) -> str:
+        name, row = self.below(node)
+        return f"SELECT {self.labelled(row)} FROM {name}"
+
+    @text.register
+    def _(self, node: TopK) -> str:
+        name, row = self.below(node)
+        keys = ", ".join(self.dialect.render(k, row) for k in node.keys)
+        order = f" ORDER BY {keys}" if keys else ""
+        limit = f" LIMIT {node.limit}" if node.limit is not None else ""
+        offset = f" OFFSET {node.offset}" if node.offset else ""
+        return f"SELECT {self.labelled(row)} FROM {name}{order}{limit}{offset}"
+
+    @text.register
+    def _(self, node: Expand) -> str:
+        """One scan: each row meets the numbers of the projections."""
+        name, row = self.below(node)
+        texts = []
+        for alternatives in zip(*node.projections, strict=True):
+            if all(a is alternatives[0] for a in alternatives):
+                texts.append(self.dialect.render(alternatives[0], row))
+                continue
+            whens = " ".join(
+                f"WHEN {i} THEN {self.dialect.render(a, row)}" for i, a in enumerate(alternatives)
+            )
+            texts.append(f"CASE e.i {whens} END")
+        numbers = ", ".join(f"({i})" for i in range(len(node.projections)))
+        return f"SELECT {self.labelled(texts)} FROM {name} CROSS JOIN (VALUES {numbers}) AS e(i)"
+
+    @text.register
+    def _(self, node: Generate) -> str:
+        name, row = self.below(node)
+        assert isinstance(node.generator, SparkCall)
+        call = self.dialect.render(node.generator, row)
+        made = ", ".join(f"c{len(row) + i}" for i in range(len(node.added)))
+        outer = "OUTER " if node.outer else ""
+        shown = self.labelled([*row, *(f"g.c{len(row) + i}" for i in range(len(node.added)))])
+        return f"SELECT {shown} FROM {name} LATERAL VIEW {outer}{call} g AS {made}"
+
+    @text.register
+    def _(self, node: Opaque) -> str:
+        inputs = []
+        for part in node.parts:
+            fields = zip(self.row(part, self.names[part]), part.schema, strict=True)
+            shown = ", ".join(f"{c} AS {self.dialect.quote(f.name)}" for c, f in fields)
+            inputs.append(f"(SELECT {shown} FROM {self.names[part]})")
+        columns = ", ".join(f"c{i}" for i in range(node.width))
+        return f"SELECT * FROM ({fill(node.text, inputs)}) AS o({columns})"
+
+
+def null_aware_key(node: Join) -> tuple[Expr, Expr] | None:
+    """The two sides of `x NOT IN (query)`: an anti join on x = y OR (x = y) IS NULL, alone."""
+    parts = conjuncts(node.condition)
+    if len(parts) != 1 or not (isinstance(parts[0], Call) and parts[0].name == "or"):
+        return None
+    equal, unknown = parts[0].args
+    if not (isinstance(equal, Call) and equal.name == "="):
+        return None
+    if not (isinstance(unknown, Call) and unknown.name == "is_null" and unknown.args[0] is equal):
+        return None
+    for outer, inner in (equal.args, equal.args[::-1]):
+        if _reads(outer, 0, node.left.width) and _reads(inner, node.left.width, None):
+            return outer, inner
+    return None
+
+
+def _reads(expr: Expr, start: int, end: int | None) -> bool:
+    """Does the expression read columns, and only those from `start` to `end`?"""
+    found = [n.index for n in expr.walk() if isinstance(n, Column)]
+    return bool(found) and all(start <= i and (end is None or i < end) for i in found)
+
+
+def empty(dialect: Dialect, schema: Schema) -> str:
+    """No rows, with columns c0, c1, … of the schema's types."""
+    nulls = [f"CAST(NULL AS {dialect.type_name(f.type)}) AS c{i}" for i, f in enumerate(schema)]
+    return f"SELECT {', '.join(nulls) or '1 AS none'} WHERE FALSE"

@@ -1,0 +1,59 @@
+"""Where the SQL of the two engines differs, besides expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from slackwater.algebra.expr import Expr
+from slackwater.engine import local_sql, spark_sql
+from slackwater.types import TIMESTAMP, DataType, Field, quote
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One engine's way of writing SQL."""
+
+    name: str
+    render: Callable[[Expr, Sequence[str]], str]
+    quote: Callable[[str], str]
+    type_name: Callable[[DataType], str]
+    stored: Callable[[Field, str], str]  # a stored column as the engine computes with it
+    semi_join: str
+    anti_join: str
+    same: str  # null-safe equality
+    repeat: str  # joins each row with 1 … {weight}
+
+
+def _quote_local(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _stored_local(field: Field, text: str) -> str:
+    """DuckDB reads UTC-adjusted timestamps with a zone; inside we compute on UTC without."""
+    return f"CAST({text} AS TIMESTAMP)" if field.type == TIMESTAMP else text
+
+
+SPARK = Dialect(
+    name="spark",
+    render=spark_sql.render,
+    quote=quote,
+    type_name=lambda t: t.sql,
+    stored=lambda field, text: text,
+    semi_join="LEFT SEMI JOIN",
+    anti_join="LEFT ANTI JOIN",
+    same="<=>",
+    repeat="LATERAL VIEW explode(sequence(CAST(1 AS BIGINT), {weight})) r AS i",
+)
+
+LOCAL = Dialect(
+    name="local",
+    render=local_sql.render,
+    quote=_quote_local,
+    type_name=local_sql.duck_type,
+    stored=_stored_local,
+    semi_join="SEMI JOIN",
+    anti_join="ANTI JOIN",
+    same="IS NOT DISTINCT FROM",
+    repeat="CROSS JOIN LATERAL (SELECT unnest(range(CAST({weight} AS BIGINT))) AS i) r",
+)

@@ -1,0 +1,99 @@
+"""The driver's own engine: embedded DuckDB over the same Parquet segments."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from slackwater.catalog.model import Segment
+from slackwater.engine.dialects import LOCAL
+from slackwater.engine.local_errors import NEEDS_SPARK, error_class
+from slackwater.errors import NeedsSpark, UserError
+from slackwater.types import Schema
+
+BATCH_ROWS = 128 * 1024
+
+
+class LocalEngine:
+    """Runs statements in this process. One database in memory, a cursor per statement."""
+
+    dialect = LOCAL
+    name = "local"
+
+    def __init__(self, root: Path, memory_limit: str = "") -> None:
+        self._root = root
+        self._memory_limit = memory_limit
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._lock = threading.Lock()
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            if self._connection is None:
+                self._connection = duckdb.connect(":memory:")
+                self._connection.execute("SET TimeZone = 'UTC'")
+                self._connection.execute("SET enable_progress_bar = false")
+                self._connection.execute("SET arrow_large_buffer_size = false")
+                if self._memory_limit:
+                    self._connection.execute(f"SET memory_limit = '{self._memory_limit}'")
+            return self._connection.cursor()
+
+    def read(self, segments: Sequence[Segment], schema: Schema) -> str:
+        """FROM text for plain Parquet files."""
+        return read_files([str(self._root / s.path) for s in segments])
+
+    def batches(
+        self, sql: str, schema: pa.Schema, given: Mapping[str, pa.Table] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement, in batches of the given schema."""
+        with self._cursor() as cursor:
+            for name, table in (given or {}).items():
+                cursor.register(name, table)
+            try:
+                reader = cursor.execute(sql).to_arrow_reader(BATCH_ROWS)
+                for batch in reader:
+                    yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
+            except duckdb.Error as error:
+                raise translate(error) from error
+
+    def close(self) -> None:
+        """Let go of the database."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+
+def read_files(paths: Sequence[str]) -> str:
+    """DuckDB's reader of Parquet files."""
+    quoted = ", ".join("'" + p.replace("'", "''") + "'" for p in paths)
+    return f"read_parquet([{quoted}], hive_partitioning = false)"
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows under the schema's names and types."""
+    renamed = table.rename_columns(schema.names)
+    columns = [_column(renamed.column(i), field) for i, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if column.type == field.type:
+        return column
+    if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
+        naive = column.cast(pa.timestamp("us"))
+        return naive.cast(pa.timestamp("us", tz=field.type.tz)) if field.type.tz else naive
+    return column.cast(field.type)
+
+
+def translate(error: duckdb.Error) -> Exception:
+    """An error of DuckDB in Spark's terms, or the request to run the step on Spark."""
+    message = str(error)
+    name = error_class(message)
+    if name == NEEDS_SPARK:
+        return NeedsSpark(message)
+    text = message.split(f"[{name}] ", 1)[-1].split("\n")[0]
+    return UserError(text, code=name)

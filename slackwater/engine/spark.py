@@ -1,0 +1,293 @@
+"""Spark: the one place that talks to PySpark.
+
+The session starts when something first needs it. Its settings that change results are pinned:
+ANSI mode on, time zone UTC.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from slackwater.algebra.expr import Column, Expr
+from slackwater.catalog.model import Segment
+from slackwater.engine.dialects import SPARK
+from slackwater.engine.java import require_java
+from slackwater.engine.spark_sql import fill, render
+from slackwater.errors import SlackwaterError, StateError, UserError
+from slackwater.sql.scope import OuterColumn
+from slackwater.types import (
+    WEIGHT,
+    DataType,
+    Field,
+    Schema,
+    quote,
+    schema_from_json,
+    schema_to_json,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PINNED = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+"""Settings that decide what SQL means; they hold in a session handed in, too."""
+
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+    "spark.driver.memory": "4g",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.sources.default": "parquet",
+    "spark.log.level": "ERROR",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+class SparkEngine:
+    """Runs statements on Spark, and answers for its analyzer."""
+
+    dialect = SPARK
+    name = "spark"
+
+    def __init__(
+        self,
+        root: Path,
+        session: SparkSession | None = None,
+        master: str = "local[*]",
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        self._root = root
+        self._given = session
+        self._session: SparkSession | None = None
+        self._master = master
+        self._config = dict(config or {})
+        self._lock = threading.Lock()
+        self._described: dict[Any, Any] = {}
+
+    @property
+    def started(self) -> bool:
+        """Has anything needed Spark yet?"""
+        return self._session is not None
+
+    @property
+    def session(self) -> SparkSession:
+        """The session, started on first use."""
+        with self._lock:
+            if self._session is None:
+                self._session = self._given or self._start()
+                for key, value in PINNED.items():
+                    self._session.conf.set(key, value)
+            return self._session
+
+    def _start(self) -> SparkSession:
+        require_java()
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName("slackwater").master(self._master)
+        settings = {
+            **DEFAULTS,
+            "spark.sql.warehouse.dir": str(self._root / "spark"),
+            **self._config,
+        }
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            raise StateError(
+                f"Spark did not start: {str(error).splitlines()[0]}",
+                code="SPARK_NOT_STARTED",
+                hint="Run 'slackwater doctor' to see what Spark needs.",
+            ) from error
+
+    def read(self, segments: Sequence[Segment], schema: Schema) -> str:
+        """FROM text for plain Parquet files: a view that `statement` registers for its run."""
+        paths = [str(self._root / s.path) for s in segments]
+        return self.read_paths(paths, schema, weights=True)
+
+    def read_paths(self, paths: Sequence[str], schema: Schema, weights: bool) -> str:
+        """A temporary view on files, named after nothing else."""
+        from pyspark.sql.types import StructType
+
+        fields = tuple(Field(f.name, f.type, True) for f in schema)
+        if weights:
+            fields += (_weight_field(),)
+        struct = StructType.fromJson(schema_to_json(fields))
+        frame = self.session.read.schema(struct).parquet(*paths)
+        return self._view(frame)
+
+    def given(self, frame: Any) -> str:
+        """FROM text for a DataFrame or an Arrow table that a user hands in."""
+        if isinstance(frame, pa.Table):
+            frame = self.session.createDataFrame(frame)
+        return self._view(frame)
+
+    def _view(self, frame: DataFrame) -> str:
+        name = f"slackwater_{uuid.uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        _views().append(name)
+        return quote(name)
+
+    @contextmanager
+    def statement(self) -> Iterator[None]:
+        """Views registered inside are gone afterwards; Spark's errors become ours."""
+        kept, _LOCAL.views = _views(), []
+        try:
+            yield
+        except SlackwaterError:
+            raise
+        except Exception as error:
+            raise translate(error) from error
+        finally:
+            for name in _views():
+                self.session.catalog.dropTempView(name)
+            _LOCAL.views = kept
+
+    def frame(self, sql: str) -> DataFrame:
+        """The (lazy) DataFrame of a statement."""
+        return self.session.sql(sql)
+
+    def table(self, sql: str) -> pa.Table:
+        """The rows of a statement, on the driver."""
+        return self.frame(sql).toArrow()
+
+    def write(self, sql: str, directory: Path) -> None:
+        """Run a statement and write its rows as Parquet files into a fresh directory."""
+        writer = self.frame(sql).write.option("compression", "zstd")
+        writer.mode("errorifexists").parquet(str(directory))
+
+    @property
+    def process_id(self) -> int | None:
+        """The JVM's process, where it is one of ours."""
+        if self._session is None:
+            return None
+        gateway = getattr(self._session.sparkContext, "_gateway", None)
+        process = getattr(gateway, "proc", None)
+        return None if process is None else int(process.pid)
+
+    # -- Spark's analyzer, as types.TypeOracle
+
+    def describe(self, text: str, args: Sequence[Expr]) -> tuple[DataType, bool, bool]:
+        """Type, nullability and determinism of an expression over arguments of these types."""
+        filled, fields = _with_columns(text, args)
+        key = (filled, fields)
+        if key not in self._described:
+            self._described[key] = self._describe(filled, fields)
+        found: tuple[DataType, bool, bool] = self._described[key]
+        return found
+
+    def _describe(self, text: str, fields: Schema) -> tuple[DataType, bool, bool]:
+        with self.statement():
+            frame = self.session.sql(f"SELECT {text} AS x FROM {self._empty(fields)}")
+            field = schema_from_json(frame.schema.jsonValue())[0]
+            plan = frame._jdf.queryExecution().analyzed()
+            return field.type, field.nullable, bool(plan.deterministic())
+
+    def describe_query(self, text: str, inputs: Sequence[Schema]) -> Schema:
+        """Output schema of a query over inputs of these schemas."""
+        with self.statement():
+            filled = fill(text, [self._empty(fields) for fields in inputs])
+            return schema_from_json(self.session.sql(filled).schema.jsonValue())
+
+    def describe_generator(self, text: str, args: Sequence[Expr], aliases: Sequence[str]) -> Schema:
+        """The columns that a generator makes."""
+        filled, fields = _with_columns(text, args)
+        named = f" AS ({', '.join(quote(a) for a in aliases)})" if aliases else ""
+        with self.statement():
+            frame = self.session.sql(f"SELECT {filled}{named} FROM {self._empty(fields)}")
+            return schema_from_json(frame.schema.jsonValue())
+
+    def _empty(self, fields: Schema) -> str:
+        from pyspark.sql.types import StructType
+
+        struct = StructType.fromJson(schema_to_json(fields or (_weight_field(),)))
+        return self._view(self.session.createDataFrame([], struct))
+
+    def close(self) -> None:
+        """Stop a session that we started ourselves."""
+        with self._lock:
+            if self._session is not None and self._given is None:
+                self._session.stop()
+            self._session = None
+
+
+class _Views(threading.local):
+    views: list[str]
+
+    def __init__(self) -> None:
+        self.views = []
+
+
+_LOCAL = _Views()
+
+
+def _views() -> list[str]:
+    return _LOCAL.views
+
+
+def _weight_field() -> Field:
+    from slackwater.types import BIGINT
+
+    return Field(WEIGHT, BIGINT, True)
+
+
+def _with_columns(text: str, args: Sequence[Expr]) -> tuple[str, Schema]:
+    """The text over columns a0, a1, … for its arguments; constants stay constants."""
+    values, fields = [], []
+    for i, arg in enumerate(args):
+        if any(isinstance(n, Column | OuterColumn) for n in arg.walk()) or not _renders(arg):
+            values.append(f"a{i}")
+            fields.append(Field(f"a{i}", arg.type, arg.nullable))
+        else:
+            values.append(render(arg, []))
+    return fill(text, values), tuple(fields)
+
+
+def _renders(arg: Expr) -> bool:
+    from slackwater.algebra.expr import AggCall, WindowCall
+
+    return not any(isinstance(n, AggCall | WindowCall) for n in arg.walk())
+
+
+_CLASS = re.compile(r"^\[([A-Z_0-9.]+)\]\s*(.*)", re.S)
+
+
+def translate(error: Exception) -> Exception:
+    """An error of Spark as ours: its class as code, its first lines as message."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    message = str(error)
+    if isinstance(error, Py4JJavaError):
+        message = str(error.java_exception.getMessage() or error)
+    if found := re.search(r"\[([A-Z][A-Z_0-9.]+)\] ", message):
+        text = message[found.end() :].split("SQLSTATE")[0].strip().split("\n")[0]
+        if found[1] == "USER_RAISED_EXCEPTION" and (own := _CLASS.match(text)):
+            return UserError(own[2], code=own[1])
+        return UserError(text, code=found[1])
+    if isinstance(error, PySparkException | Py4JJavaError):
+        return StateError(
+            f"Spark failed: {message.splitlines()[0] if message else type(error).__name__}",
+            code="SPARK_FAILED",
+            hint="The full message is in the cause of this error.",
+        )
+    return error

@@ -1,0 +1,176 @@
+"""Segments on disk: immutable Parquet files, written into a run's own directory.
+
+A file counts only when a commit names it; nothing is ever found by listing the warehouse. Files
+and the directories that name them are synced before their segment is handed out, so a commit
+never refers to what a power cut could take away.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from slackwater import faults
+from slackwater.catalog.model import Run, Segment
+from slackwater.engine.files import disk_errors, remove_file, remove_tree, sync, sync_upwards
+from slackwater.engine.segment_writer import SegmentWriter
+from slackwater.errors import InternalError, StateError
+from slackwater.types import WEIGHT
+
+
+class Storage:
+    """The files below a warehouse folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root).absolute()
+        with disk_errors(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+
+    def write(
+        self, run: Run, relation_id: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
+    ) -> tuple[Segment, ...]:
+        """Stream rows with weights into new segments; no rows make no segment."""
+        if WEIGHT not in schema.names:
+            raise InternalError(f"rows for {relation_id} have no {WEIGHT} column")
+        with disk_errors(self.root):
+            directory = self.fresh_directory(run, relation_id)
+            segments = tuple(self._write(directory, batches, schema))
+            sync_upwards(directory, self.root)
+        return segments
+
+    def _write(
+        self, directory: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema
+    ) -> Iterator[Segment]:
+        with SegmentWriter(directory, schema) as writer:
+            for batch in batches:
+                for written in writer.add(batch):
+                    yield self._segment(written)
+            for written in writer.finish():
+                yield self._segment(written)
+
+    def adopt(self, run: Run, relation_id: str, directory: str | Path) -> tuple[Segment, ...]:
+        """Make segments of the Parquet files that Spark wrote below a directory of the run."""
+        place = self.root / directory
+        if not place.resolve().is_relative_to(self.run_directory(run).resolve()):
+            raise InternalError(f"{directory} is not in the directory of run {run.id}")
+        with disk_errors(self.root):
+            files = [self._adopt(path, relation_id) for path in _data_files(place)]
+            for parent in {path.parent for path in _data_files(place)} | {place}:
+                sync_upwards(parent, self.root)
+        return tuple(segment for segment in files if segment is not None)
+
+    def _adopt(self, path: Path, relation_id: str) -> Segment | None:
+        faults.reached("segment.writing")
+        try:
+            footer = pq.read_metadata(path)
+        except pa.ArrowInvalid as error:
+            raise _truncated(path, f"its footer cannot be read ({error})") from error
+        if footer.num_rows == 0:
+            return None
+        if WEIGHT not in footer.schema.to_arrow_schema().names:
+            raise InternalError(f"{path} for {relation_id} has no {WEIGHT} column")
+        sync(path)
+        faults.reached("segment.written")
+        return self._segment(path)
+
+    def _segment(self, path: Path) -> Segment:
+        footer = pq.read_metadata(path)
+        low, high = _weights(path, footer)
+        return Segment(
+            path=path.relative_to(self.root).as_posix(),
+            rows=footer.num_rows,
+            bytes=path.stat().st_size,
+            min_weight=low,
+            max_weight=high,
+        )
+
+    def run_directory(self, run: Run) -> Path:
+        """Where the run, and only the run, writes."""
+        return self.root / run.directory
+
+    def fresh_directory(self, run: Run, relation_id: str) -> Path:
+        """A place in the run's directory that nothing was written to; Spark may create it."""
+        return self.run_directory(run) / relation_id / secrets.token_hex(4)
+
+    def path(self, segment: Segment) -> Path:
+        """Where the segment's file is."""
+        return self.root / segment.path  # an absolute path stays as it is
+
+    def check(self, segment: Segment) -> None:
+        """Raise unless the segment's file is there, in full length."""
+        path = self.path(segment)
+        try:
+            found = path.stat().st_size
+        except FileNotFoundError as error:
+            raise StateError(
+                f"Data file {path} is missing.",
+                code="SEGMENT_MISSING",
+                hint="Files of a warehouse must not be removed by hand. Restore it from a backup; "
+                "if it belongs to a view, refresh the view in full.",
+            ) from error
+        if found != segment.bytes:
+            raise _truncated(path, f"it has {found} bytes and should have {segment.bytes}")
+
+    def delete(self, path: str) -> int:
+        """Delete a segment's file by its relative path; the bytes freed (0: it was gone).
+
+        Files outside the warehouse's data folder are not ours and are left alone.
+        """
+        data, place = self._data(), (self.root / path).resolve()
+        return remove_file(place, data) if place.is_relative_to(data) else 0
+
+    def files(self, directory: str) -> list[str]:
+        """Relative paths of everything in an ended run's directory."""
+        found = (self.root / directory).rglob("*")
+        return sorted(p.relative_to(self.root).as_posix() for p in found if not p.is_dir())
+
+    def delete_directory(self, directory: str) -> int:
+        """Delete a run's directory; the bytes freed."""
+        place = (self.root / directory).resolve()
+        if place.parent != self._data():
+            raise InternalError(f"{directory} is not the directory of a run")
+        return remove_tree(place)
+
+    def _data(self) -> Path:
+        return (self.root / "data").resolve()
+
+    @property
+    def free_bytes(self) -> int:
+        """How much the disk can still take."""
+        return shutil.disk_usage(self.root).free
+
+
+def _data_files(directory: Path) -> list[Path]:
+    """The Parquet files below, without what Spark hides (`_temporary`, `.crc`)."""
+    return sorted(
+        path
+        for path in directory.rglob("*.parquet")
+        if not any(part[0] in "_." for part in path.relative_to(directory).parts)
+    )
+
+
+def _weights(path: Path, footer: pq.FileMetaData) -> tuple[int, int]:
+    """Smallest and largest weight, from the footer's statistics if all row groups have them."""
+    paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
+    column = paths.index(WEIGHT)
+    groups = [footer.row_group(i).column(column) for i in range(footer.num_row_groups)]
+    if all(g.is_stats_set and g.statistics.has_min_max for g in groups):
+        bounds = [(g.statistics.min, g.statistics.max) for g in groups]
+        return min(low for low, _ in bounds), max(high for _, high in bounds)
+    weights = pq.read_table(path, columns=[WEIGHT]).column(WEIGHT)
+    found = pc.min_max(weights).as_py()
+    return found["min"], found["max"]
+
+
+def _truncated(path: Path, why: str) -> StateError:
+    return StateError(
+        f"Data file {path} is damaged: {why}.",
+        code="SEGMENT_TRUNCATED",
+        hint="Restore it from a backup; if it belongs to a view, refresh the view in full.",
+    )

@@ -1,0 +1,45 @@
+"""A run as data: which relations are computed, and where each goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from slackwater.algebra.relation import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSegments:
+    """Compute rows with weights and add them to, or put them in place of, a stored relation."""
+
+    name: str  # what the step is called in displays
+    relation: Relation  # its last column is the weight
+    target: str  # catalog id of the table or view
+    replaces: bool = False
+    load: bool = True  # a load or recompute, for which the threshold is low
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What a step did and cost."""
+
+    name: str
+    engine: str
+    seconds: float
+    cpu_seconds: float
+    rows: int
+    bytes: int
+    state: str = "end"
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "name": self.name,
+            "engine": self.engine,
+            "seconds": round(self.seconds, 6),
+            "cpu_seconds": round(self.cpu_seconds, 6),
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "reason": self.reason,
+        }

@@ -1,0 +1,465 @@
+"""Statements as data. What sqlglot does not know is read from tokens here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from slackwater.errors import SqlError
+from slackwater.sql.parse import Script, parse, span, split
+from slackwater.sql.scalars import data_type
+from slackwater.sql.tables import table_name
+from slackwater.types import DataType
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement, with its text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Query(Statement):
+    """SELECT, WITH, VALUES."""
+
+
+@dataclass(frozen=True)
+class ColumnDef:
+    """A column as CREATE TABLE declares it."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateTable(Statement):
+    """CREATE TABLE."""
+
+    name: str
+    columns: tuple[ColumnDef, ...]
+    source: str = "managed"
+    options: dict[str, str] = field(default_factory=dict)
+    if_not_exists: bool = False
+    query: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateView(Statement):
+    """CREATE MATERIALIZED VIEW."""
+
+    name: str
+    query: str
+    offset: int  # where the query stands in the text
+    columns: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Change(Statement):
+    """INSERT, UPDATE, DELETE or MERGE on one table."""
+
+    table: str
+    tree: exp.Expr
+
+
+@dataclass(frozen=True)
+class Truncate(Statement):
+    """TRUNCATE TABLE."""
+
+    table: str
+
+
+@dataclass(frozen=True)
+class Refresh(Statement):
+    """REFRESH MATERIALIZED VIEW name [FULL]."""
+
+    name: str
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class AlterView(Statement):
+    """ALTER MATERIALIZED VIEW name SET (…)."""
+
+    name: str
+    options: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Drop(Statement):
+    """DROP TABLE or DROP [MATERIALIZED] VIEW."""
+
+    name: str
+    kind: str  # "table" or "view"
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """EXPLAIN [FORMAT JSON] query-or-view."""
+
+    target: str
+    json: bool = False
+
+
+@dataclass(frozen=True)
+class Show(Statement):
+    """SHOW TABLES or SHOW VIEWS."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Describe(Statement):
+    """DESCRIBE name."""
+
+    name: str
+
+
+def statements(text: str) -> list[Statement]:
+    """The statements of a script."""
+    return [read(script) for script in split(text)]
+
+
+def read(script: Script) -> Statement:
+    """One statement."""
+    try:
+        return _read(script)
+    except SqlError as error:
+        raise error.located(script.text) from None
+
+
+def _read(script: Script) -> Statement:
+    words = script.words(6)
+    for start, reader in _BY_WORDS.items():
+        if _begins(words, start.split()):
+            return reader(_Cursor(script))
+    tree = parse(script.text)
+    if isinstance(tree, exp.Query):
+        return Query(script.text)
+    reader_of_tree = _BY_TREE.get(type(tree))
+    if reader_of_tree is None:
+        raise SqlError(
+            f"Statement '{words[0]}' is not supported.",
+            code="UNSUPPORTED_STATEMENT",
+            hint="See the README for the statements Slackwater understands.",
+            start=0,
+            end=len(words[0]),
+        )
+    return reader_of_tree(script.text, tree)
+
+
+def _begins(words: tuple[str, ...], start: list[str]) -> bool:
+    rest = [w for w in words if w not in ("OR", "REPLACE")] if "OR" in words[1:2] else list(words)
+    return rest[: len(start)] == start
+
+
+class _Cursor:
+    """Reads tokens one by one."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.tokens = script.tokens
+        self.base = script.tokens[0].start
+        self.at = 0
+
+    def peek(self) -> Token | None:
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def accept(self, *words: str) -> bool:
+        """Take these words if they come next."""
+        found = [t.text.upper() for t in self.tokens[self.at : self.at + len(words)]]
+        if found != list(words):
+            return False
+        self.at += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        """Take these words, or complain."""
+        if not self.accept(*words):
+            raise self.error(f"'{' '.join(words)}' is expected")
+
+    def name(self) -> str:
+        """A table or view name."""
+        token = self.peek()
+        if token is None or not _is_name(token):
+            raise self.error("a name is expected")
+        self.at += 1
+        if self.accept("."):
+            raise self.error("a warehouse has no schemas inside; quote a name that has a dot")
+        return token.text
+
+    def value(self) -> str:
+        """A string, number or word."""
+        token = self.peek()
+        if token is None:
+            raise self.error("a value is expected")
+        self.at += 1
+        return token.text
+
+    def options(self) -> dict[str, str]:
+        """(key = value, …)."""
+        self.expect("(")
+        found: dict[str, str] = {}
+        while not self.accept(")"):
+            key = self.value()
+            self.accept("=")
+            found[key.lower()] = self.value()
+            if not self.accept(","):
+                self.expect(")")
+                break
+        return found
+
+    def rest(self) -> tuple[str, int]:
+        """The text from here on, and where it begins."""
+        token = self.peek()
+        if token is None:
+            raise self.error("a query is expected")
+        start = token.start - self.base
+        return self.script.text[start:], start
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.peek() is not None:
+            raise self.error("nothing more is expected")
+
+    def error(self, what: str) -> SqlError:
+        token = self.peek()
+        start = (token.start if token else self.tokens[-1].end) - self.base
+        end = (token.end + 1 if token else self.tokens[-1].end + 1) - self.base
+        near = f" near '{token.text}'" if token else " at the end"
+        return SqlError(
+            f"Syntax error{near}: {what}.",
+            code="SYNTAX_ERROR",
+            hint="Check the statement's form in the README.",
+            start=start,
+            end=end,
+        )
+
+
+def _is_name(token: Token) -> bool:
+    if token.token_type.name == "IDENTIFIER":
+        return True
+    return bool(token.text) and (token.text[0].isalnum() or token.text[0] == "_")
+
+
+def _create_view(c: _Cursor) -> Statement:
+    c.expect("CREATE")
+    or_replace = c.accept("OR", "REPLACE")
+    c.expect("MATERIALIZED", "VIEW")
+    if_not_exists = c.accept("IF", "NOT", "EXISTS")
+    name = c.name()
+    columns = _column_names(c)
+    if c.accept("COMMENT"):
+        c.value()
+    options: dict[str, str] = {}
+    if c.accept("WITH"):
+        options = c.options()
+    c.expect("AS")
+    query, offset = c.rest()
+    return CreateView(
+        c.script.text, name, query, offset, columns, options, or_replace, if_not_exists
+    )
+
+
+def _column_names(c: _Cursor) -> tuple[str, ...]:
+    names: list[str] = []
+    if c.accept("("):
+        while not c.accept(")"):
+            names.append(c.name())
+            if not c.accept(","):
+                c.expect(")")
+                break
+    return tuple(names)
+
+
+def _plain_view(c: _Cursor) -> Statement:
+    raise SqlError(
+        "Only materialized views are kept.",
+        code="UNSUPPORTED_STATEMENT",
+        hint="Write CREATE MATERIALIZED VIEW.",
+        start=0,
+        end=6,
+    )
+
+
+def _refresh(c: _Cursor) -> Statement:
+    c.expect("REFRESH")
+    c.accept("MATERIALIZED")
+    c.expect("VIEW")
+    name = c.name()
+    full = c.accept("FULL")
+    c.end()
+    return Refresh(c.script.text, name, full)
+
+
+def _alter(c: _Cursor) -> Statement:
+    c.expect("ALTER")
+    c.accept("MATERIALIZED")
+    c.expect("VIEW")
+    name = c.name()
+    c.expect("SET")
+    options = c.options()
+    c.end()
+    return AlterView(c.script.text, name, options)
+
+
+def _explain(c: _Cursor) -> Statement:
+    c.expect("EXPLAIN")
+    json = c.accept("FORMAT", "JSON") or c.accept("JSON")
+    c.accept("MATERIALIZED", "VIEW")
+    return Explain(c.script.text, c.rest()[0], json)
+
+
+def _show(c: _Cursor) -> Statement:
+    c.expect("SHOW")
+    c.accept("MATERIALIZED")
+    if not (c.accept("TABLES") or c.accept("VIEWS")):
+        raise c.error("TABLES or VIEWS is expected")
+    what = c.tokens[c.at - 1].text.lower()
+    c.end()
+    return Show(c.script.text, what)
+
+
+def _describe(c: _Cursor) -> Statement:
+    c.at += 1
+    for word in ("TABLE", "VIEW", "EXTENDED"):
+        c.accept(word)
+    name = c.name()
+    c.end()
+    return Describe(c.script.text, name)
+
+
+def _drop(c: _Cursor) -> Statement:
+    c.expect("DROP")
+    c.accept("MATERIALIZED")
+    kind = "table" if c.accept("TABLE") else "view"
+    if kind == "view":
+        c.expect("VIEW")
+    if_exists = c.accept("IF", "EXISTS")
+    name = c.name()
+    c.end()
+    return Drop(c.script.text, name, kind, if_exists)
+
+
+def _truncate(c: _Cursor) -> Statement:
+    c.expect("TRUNCATE")
+    c.accept("TABLE")
+    name = c.name()
+    c.end()
+    return Truncate(c.script.text, name)
+
+
+_BY_WORDS: dict[str, Callable[[_Cursor], Statement]] = {
+    "CREATE MATERIALIZED VIEW": _create_view,
+    "CREATE VIEW": _plain_view,
+    "REFRESH": _refresh,
+    "ALTER MATERIALIZED": _alter,
+    "ALTER VIEW": _alter,
+    "EXPLAIN": _explain,
+    "SHOW": _show,
+    "DESCRIBE": _describe,
+    "DESC": _describe,
+    "DROP TABLE": _drop,
+    "DROP VIEW": _drop,
+    "DROP MATERIALIZED": _drop,
+    "TRUNCATE": _truncate,
+}
+
+
+# -- statements that sqlglot reads
+
+
+def _create_table(text: str, tree: exp.Expr) -> Statement:
+    if (tree.args.get("kind") or "").upper() != "TABLE":
+        raise SqlError(
+            f"CREATE {tree.args.get('kind')} is not supported.", code="UNSUPPORTED_STATEMENT"
+        )
+    if tree.args.get("replace"):
+        raise SqlError(
+            "CREATE OR REPLACE TABLE is not supported.",
+            code="UNSUPPORTED_STATEMENT",
+            hint="DROP the table first, or TRUNCATE it.",
+        )
+    target = tree.this
+    schema = target if isinstance(target, exp.Schema) else None
+    name = table_name(target.this if schema is not None else target)
+    columns = tuple(_column(c) for c in schema.expressions) if schema is not None else ()
+    source, options = _properties(tree)
+    query = tree.expression.sql(dialect="spark") if tree.expression is not None else None
+    return CreateTable(text, name, columns, source, options, bool(tree.args.get("exists")), query)
+
+
+def _column(node: exp.Expr) -> ColumnDef:
+    if not isinstance(node, exp.ColumnDef):
+        start, end = span(node)
+        raise SqlError(
+            f"'{node.sql(dialect='spark')}' in a column list is not supported.",
+            code="UNSUPPORTED_STATEMENT",
+            hint="Declare columns as name, type, NOT NULL, DEFAULT, COMMENT.",
+            start=start,
+            end=end,
+        )
+    nullable, default = True, None
+    for constraint in node.args.get("constraints") or []:
+        match constraint.kind:
+            case exp.NotNullColumnConstraint():
+                nullable = bool(constraint.kind.args.get("allow_null"))
+            case exp.DefaultColumnConstraint():
+                default = constraint.kind.this.sql(dialect="spark")
+            case exp.CommentColumnConstraint():
+                continue
+            case other:
+                raise SqlError(
+                    f"Constraint '{other.sql(dialect='spark')}' is not supported.",
+                    code="UNSUPPORTED_STATEMENT",
+                    hint="NOT NULL and DEFAULT are kept; others must be checked outside.",
+                )
+    if node.args.get("kind") is None:
+        raise SqlError(f"Column '{node.name}' has no type.", code="SYNTAX_ERROR")
+    return ColumnDef(node.name, data_type(node.args["kind"]), nullable, default)
+
+
+def _properties(tree: exp.Expr) -> tuple[str, dict[str, str]]:
+    source, options = "managed", {}
+    properties = tree.args.get("properties")
+    for item in properties.expressions if properties is not None else []:
+        if isinstance(item, exp.FileFormatProperty):
+            source = item.this.name.lower()
+        elif isinstance(item, exp.OptionsProperty):
+            for option in item.expressions:
+                options[option.this.name.lower()] = option.args["value"].name
+        elif isinstance(item, exp.LocationProperty):
+            options["path"] = item.this.name
+        elif not isinstance(item, exp.SchemaCommentProperty):
+            raise SqlError(
+                f"'{item.sql(dialect='spark')}' is not supported on a table.",
+                code="UNSUPPORTED_STATEMENT",
+            )
+    return source, options
+
+
+def _change(text: str, tree: exp.Expr) -> Statement:
+    target = tree.this
+    if isinstance(target, exp.Schema):
+        target = target.this
+    if not isinstance(target, exp.Table):
+        raise SqlError("The target must be a table.", code="SYNTAX_ERROR")
+    return Change(text, table_name(target), tree)
+
+
+_BY_TREE: dict[type[exp.Expr], Callable[[str, exp.Expr], Statement]] = {
+    exp.Create: _create_table,
+    exp.Insert: _change,
+    exp.Update: _change,
+    exp.Delete: _change,
+    exp.Merge: _change,
+}

@@ -1,0 +1,111 @@
+"""Frozen, interned nodes: children, map, replace.
+
+Two nodes that are equal are the same object, so that equality is `is`, hashing is free, and
+shared parts stay shared through every rewrite.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeVar
+from weakref import WeakValueDictionary
+
+T = TypeVar("T")
+
+
+class _Interning(type):
+    """Makes a class return the one existing object for equal field values."""
+
+    _objects: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        key = (cls, *made.identity())
+        return _Interning._objects.setdefault(key, made)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Node(metaclass=_Interning):
+    """A frozen value with children. Subclasses are dataclasses and may check themselves."""
+
+    def identity(self) -> tuple[Any, ...]:
+        """The values that make two nodes the same."""
+        return tuple(getattr(self, f.name) for f in dataclasses.fields(self))
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes of this node's own kind directly below it, in field order."""
+        return tuple(self._nodes())
+
+    def _nodes(self) -> Iterator[Node]:
+        kind = self.kind()
+        for field in dataclasses.fields(self):
+            yield from _walk(getattr(self, field.name), kind)
+
+    @classmethod
+    def kind(cls) -> type[Node]:
+        """The family (expressions, relations) whose members count as children."""
+        return Node
+
+    def with_children(self, change: Callable[[Any], Any]) -> Self:
+        """This node with `change` applied to each child; itself when nothing changed."""
+        kind = self.kind()
+        values = {}
+        for field in dataclasses.fields(self):
+            old = getattr(self, field.name)
+            new = _rebuild(old, kind, change)
+            if new is not old:
+                values[field.name] = new
+        return dataclasses.replace(self, **values) if values else self
+
+    def replace(self, **values: Any) -> Self:
+        """This node with some fields changed."""
+        return dataclasses.replace(self, **values)
+
+    def map(self, answer: Callable[[Any, tuple[Any, ...]], T]) -> T:
+        """`answer(node, answers of its children)` for the whole DAG, bottom-up.
+
+        Each distinct node is asked once.
+        """
+        known: dict[Node, T] = {}
+        for node in self.walk():
+            known[node] = answer(node, tuple(known[c] for c in node.children))
+        return known[self]
+
+    def rewrite(self, change: Callable[[Any], Any]) -> Any:
+        """The tree with `change` applied bottom-up; unchanged parts are the same objects."""
+        known: dict[Node, Node] = {}
+        for node in self.walk():
+            known[node] = change(node.with_children(lambda child: known[child]))
+        return known[self]
+
+    def walk(self) -> Iterator[Any]:
+        """Each distinct node below and including this one, children first."""
+        seen: set[Node] = set()
+        stack: list[tuple[Node, bool]] = [(self, False)]
+        while stack:
+            node, ready = stack.pop()
+            if ready:
+                yield node
+            elif node not in seen:
+                seen.add(node)
+                stack.append((node, True))
+                stack.extend((child, False) for child in reversed(node.children))
+
+
+def _walk(value: Any, kind: type[Node]) -> Iterator[Node]:
+    if isinstance(value, kind):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _walk(item, kind)
+
+
+def _rebuild(value: Any, kind: type[Node], change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, tuple) and value:
+        items = tuple(_rebuild(item, kind, change) for item in value)
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+    return value

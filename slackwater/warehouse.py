@@ -1,0 +1,311 @@
+"""`connect()`: a folder of tables and views, and what one can do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from slackwater.catalog.store import Catalog
+from slackwater.engine.garbage import collect_garbage
+from slackwater.engine.publish import publish_missing
+from slackwater.errors import InternalError, UserError
+from slackwater.planner.steps import StepReport
+from slackwater.result import Result
+from slackwater.sql import statements as s
+from slackwater.sql.parse import split
+from slackwater.work import definitions, files, reading, refreshing, telling, verifying
+from slackwater.work.changes import Transaction
+from slackwater.work.house import House, Settings
+from slackwater.work.refreshing import RefreshReport
+from slackwater.work.verifying import Verification
+
+
+def connect(path: str | Path, *, create: bool = True, **settings: Any) -> Warehouse:
+    """Open the warehouse in a folder; the folder is created when missing.
+
+    Settings: `placement` ('auto', 'spark', 'local'), `catalog_url` (PostgreSQL instead of
+    SQLite), `spark` (a session of yours), `spark_master`, `spark_config`,
+    `lease_wait_seconds`, `load_bytes`, `query_bytes`, `local_memory`.
+    """
+    root = _folder(path, create, bool(settings.get("catalog_url")))
+    try:
+        chosen = Settings(**settings)
+    except TypeError as error:
+        known = ", ".join(Settings.__dataclass_fields__)
+        raise UserError(
+            f"connect() does not know this setting: {error}.",
+            code="UNKNOWN_OPTION",
+            hint=f"Existing: create, {known}.",
+        ) from error
+    return Warehouse(House.open(root, chosen))
+
+
+def _folder(path: str | Path, create: bool, has_catalog: bool) -> Path:
+    text = str(path)
+    if "://" in text:
+        raise UserError(
+            f"A warehouse on remote storage ({text.split('://')[0]}) is not supported yet.",
+            code="REMOTE_NOT_YET",
+            hint="Use a folder of this machine.",
+        )
+    root = Path(path).expanduser().absolute()
+    if root.exists() and not root.is_dir():
+        raise UserError(f"'{root}' is not a folder.", code="NO_WAREHOUSE")
+    if not create and not has_catalog and not (root / "catalog.db").exists():
+        raise UserError(
+            f"There is no warehouse in '{root}'.",
+            code="NO_WAREHOUSE",
+            hint="Create one with 'slackwater init', or check the path.",
+        )
+    return root
+
+
+class Warehouse:
+    """Tables, views, and the ways to change, refresh and ask them."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._transaction: Transaction | None = None
+        self._closed = False
+        self._recover()
+
+    def _recover(self) -> None:
+        """Finish what a dead process left: garbage, and results not yet published."""
+        collect_garbage(self._house.catalog, self._house.storage)
+        with self._house.catalog.reading() as snapshot:
+            publish_missing(self._house.storage, snapshot)
+
+    # -- statements
+
+    def sql(self, text: str) -> Result:
+        """Run SQL; of several statements the result of the last is returned."""
+        result = Result(message="nothing to do")
+        for _, result in self.execute_script(text):
+            pass
+        return result
+
+    def execute_script(self, text: str) -> Iterator[tuple[str, Result]]:
+        """Run the statements of a script one by one, giving each with its result."""
+        self._require_open()
+        for script in split(text):
+            yield script.text, self._execute(s.read(script))
+
+    def _execute(self, statement: s.Statement) -> Result:
+        house = self._house
+        match statement:
+            case s.Query():
+                pending = self._transaction.pending if self._transaction else None
+                return reading.select(house, statement.text, pending)
+            case s.Change():
+                kind = type(statement.tree).__name__.upper()
+                rows = self._changing(lambda t: t.change(statement))
+                return Result(message=f"{kind}: {rows} rows")
+            case s.Truncate():
+                self._changing(lambda t: t.truncate(statement))
+                return Result(message=f"table '{statement.table}' truncated")
+            case s.Explain():
+                told = telling.explain(
+                    house, statement.target, "json" if statement.json else "text"
+                )
+                return telling.text_result("plan", told)
+            case s.Show():
+                return telling.show(house, statement.what)
+            case s.Describe():
+                return telling.describe(house, statement.name)
+        return Result(message=self._define(statement))
+
+    def _define(self, statement: s.Statement) -> str:
+        self._require_no_transaction(statement.text.split(None, 1)[0].upper())
+        house = self._house
+        match statement:
+            case s.CreateTable():
+                return definitions.create_table(house, statement)
+            case s.CreateView():
+                return definitions.create_view(house, statement)
+            case s.AlterView():
+                return definitions.alter_view(house, statement)
+            case s.Drop():
+                return definitions.drop(house, statement)
+            case s.Refresh():
+                report = self.refresh(statement.name, full=statement.full)[-1]
+                return _told(report)
+        raise InternalError(f"statement {type(statement).__name__} has no work")
+
+    # -- changes
+
+    def append(self, name: str, data: Any) -> int:
+        """Add rows (Arrow, pandas, Spark, dictionaries) to a table; how many."""
+        return self._changing(lambda t: t.append(name, data))
+
+    def apply(
+        self,
+        name: str,
+        data: Any,
+        *,
+        op_column: str | None = None,
+        weight_column: str | None = None,
+    ) -> int:
+        """Apply a change batch: rows with an operation (insert, delete) or a weight (+n, −n)."""
+        return self._changing(lambda t: t.apply(name, data, op_column, weight_column))
+
+    def ingest(
+        self, name: str, source: str | Path | Iterable[pa.RecordBatch], format: str = "parquet"
+    ) -> int:
+        """Add the rows of files (a path or pattern), or of a stream of batches."""
+        return self._changing(lambda t: files.ingest(t, name, source, format))
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Changes inside become visible together at the end, or not at all."""
+        self._require_open()
+        self._require_no_transaction("transaction()")
+        self._transaction = Transaction(self._house)
+        try:
+            yield self
+        except BaseException as error:
+            self._transaction.rollback(error)
+            raise
+        else:
+            self._transaction.commit()
+        finally:
+            self._transaction = None
+
+    def _changing(self, work: Callable[[Transaction], Any]) -> Any:
+        self._require_open()
+        if self._transaction is not None:
+            return work(self._transaction)
+        transaction = Transaction(self._house)
+        try:
+            done = work(transaction)
+        except BaseException as error:
+            transaction.rollback(error)
+            raise
+        transaction.commit()
+        return done
+
+    # -- views
+
+    def refresh(self, *names: str, full: bool = False) -> list[RefreshReport]:
+        """Bring views (all, if none is named) and the views they read to one version."""
+        self._require_open()
+        self._require_no_transaction("REFRESH")
+        chosen = names or tuple(v.name for v in self._house.catalog.snapshot().views())
+        return refreshing.refresh(self._house, chosen, full)
+
+    def verify(self, name: str) -> Verification:
+        """Compare a view with a recompute, both ways, row by row."""
+        self._require_open()
+        return verifying.verify(self._house, name)
+
+    def explain(self, what: str, format: str = "text") -> str:
+        """How a view is refreshed or a query runs, and why so."""
+        self._require_open()
+        return telling.explain(self._house, what, format)
+
+    # -- looking around
+
+    def tables(self) -> Result:
+        """The tables."""
+        self._require_open()
+        return telling.show(self._house, "tables")
+
+    def views(self) -> Result:
+        """The views."""
+        self._require_open()
+        return telling.show(self._house, "views")
+
+    def status(self) -> dict[str, Any]:
+        """Tables and views with versions, sizes and freshness."""
+        self._require_open()
+        return telling.status(self._house)
+
+    def history(self, name: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+        """The newest events."""
+        self._require_open()
+        return telling.history(self._house, name, limit)
+
+    events = history
+
+    @property
+    def path(self) -> Path:
+        """The warehouse's folder."""
+        return self._house.storage.root
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog, for tools."""
+        return self._house.catalog
+
+    @property
+    def spark(self) -> Any:
+        """The Spark session, started if need be."""
+        return self._house.runner.spark.session
+
+    @property
+    def spark_started(self) -> bool:
+        """Has anything needed Spark yet?"""
+        return self._house.runner.spark.started
+
+    def settings(self) -> dict[str, Any]:
+        """How the warehouse was opened."""
+        return dict(vars(self._house.settings))
+
+    @property
+    def on_step(self) -> Callable[[StepReport], None] | None:
+        """Called when a step starts and ends."""
+        return self._house.runner.on_step
+
+    @on_step.setter
+    def on_step(self, listener: Callable[[StepReport], None] | None) -> None:
+        self._house.runner.on_step = listener
+
+    # -- the end
+
+    def close(self) -> None:
+        """Let go of everything; an open transaction is rolled back."""
+        if not self._closed:
+            if self._transaction is not None:
+                self._transaction.rollback()
+            self._closed = True
+            self._house.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Warehouse {self.path}{' (closed)' if self._closed else ''}>"
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UserError("The warehouse is closed.", code="CLOSED", hint="Connect again.")
+
+    def _require_no_transaction(self, what: str) -> None:
+        if self._transaction is not None:
+            raise UserError(
+                f"{what} cannot run inside a transaction.",
+                code="IN_TRANSACTION",
+                hint="End the transaction first; only changes of rows belong inside.",
+            )
+
+
+def _told(report: RefreshReport) -> str:
+    if report.mode == "none":
+        return f"view '{report.view}' is fresh already (version {report.version})"
+    return (
+        f"view '{report.view}' refreshed to version {report.version}: {report.mode} "
+        f"[{', '.join(report.reasons)}], {report.rows} rows in {report.seconds:.2f} s "
+        f"on {report.engine}"
+    )

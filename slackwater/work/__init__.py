@@ -1,0 +1,1 @@
+"""What statements do, a file per kind of work; `warehouse.py` puts them together."""

@@ -1,0 +1,256 @@
+"""Changing tables: DML, append, apply, and transactions around them.
+
+A transaction leases each table before it first changes it, writes segments into one run, reads
+what it has written, and makes all of it visible in one commit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+from slackwater.algebra.expr import AggCall, Call, Literal, columns, conjunction
+from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relation, Scan, Union
+from slackwater.catalog.ids import timestamp
+from slackwater.catalog.leases import Lease
+from slackwater.catalog.model import (
+    AddSegments,
+    Event,
+    Exists,
+    FinishRun,
+    ReplaceSegments,
+    Run,
+    Table,
+    Update,
+    WriteEvent,
+)
+from slackwater.engine.runner import Given, measurements, require_not_null
+from slackwater.errors import SqlError, UserError, nearest
+from slackwater.planner.steps import StepReport, WriteSegments
+from slackwater.sql import build
+from slackwater.sql.assign import PLUS, Target
+from slackwater.sql.dml import Check, Delta, bind_change, stored
+from slackwater.sql.statements import Change, Truncate
+from slackwater.types import BIGINT, BOOLEAN, WEIGHT, Schema
+from slackwater.work.house import House
+from slackwater.work.incoming import incoming, weighted
+from slackwater.work.world import Pending, World
+
+
+class Transaction:
+    """Changes of one or several tables that become visible together."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.pending = Pending()
+        self.leases: dict[str, Lease] = {}
+        self.tables: dict[str, Table] = {}
+        self.run: Run | None = None
+        self.reports: list[StepReport] = []
+        self.counts: dict[str, dict[str, int]] = {}
+
+    # -- what may be done inside
+
+    def world(self) -> World:
+        """The newest commit with this transaction's own changes on top."""
+        return World(self.house, self.house.catalog.snapshot(), self.pending)
+
+    def change(self, statement: Change) -> int:
+        """INSERT, UPDATE, DELETE or MERGE; how many rows it touched."""
+        table = self._take(statement.table)
+        world = self.world()
+        try:
+            delta = bind_change(world.context(), _target(table), statement.tree)
+        except SqlError as error:
+            raise error.located(statement.text) from None
+        kind = type(statement.tree).__name__.lower()
+        return self._write(world, table, delta, kind)
+
+    def truncate(self, statement: Truncate) -> None:
+        """All rows go."""
+        table = self._take(statement.table)
+        self.pending.replace(table.id, ())
+        self._count(table, "truncate", 0)
+
+    def append(self, name: str, data: Any) -> int:
+        """Rows handed in, as new rows of a table."""
+        table = self._take(name)
+        world = self.world()
+        given = incoming(data)
+        positions = _positions(table, given.schema)
+        scan = world.give("incoming", given)
+        relation = stored(world.context(), _target(table), scan, positions)
+        return self._write(world, table, Delta(relation), "append")
+
+    def apply(
+        self, name: str, data: Any, op_column: str | None = None, weight_column: str | None = None
+    ) -> int:
+        """A change batch: rows with an operation or a weight. What it deletes must be there."""
+        table = self._take(name)
+        world = self.world()
+        given, weight = weighted(incoming(data), op_column, weight_column)
+        fields = tuple(f for f in given.schema if f.name != weight)
+        positions = _positions(table, fields)
+        scan = world.give("incoming", given)
+        target = _target(table)
+        plus = stored(world.context(), target, scan, positions)
+        assert isinstance(plus, Project)
+        at = next(i for i, f in enumerate(given.schema) if f.name == weight)
+        exprs = (*plus.exprs[:-1], columns(given.schema)[at])
+        batch = consolidated(Project(scan, exprs, plus.names))
+        missing = _missing_rows(target, batch)
+        check = Check(
+            missing,
+            f"The batch deletes rows that '{table.name}' does not have",
+            "DELETE_OF_MISSING_ROW",
+            "Deletions must name rows exactly as they are stored, each as often as it is there.",
+        )
+        return self._write(world, table, Delta(batch, (check,)), "apply")
+
+    # -- how it ends
+
+    def commit(self) -> int | None:
+        """Make everything visible; the commit's number, or None if nothing changed."""
+        if self.run is None:
+            return None
+        catalog = self.house.catalog
+        requires = [self.run.requirement]
+        requires += [r for lease in self.leases.values() for r in lease.requirements]
+        requires += [Exists(id) for id in self.tables]
+        try:
+            done = catalog.commit(requires, self._updates(self.run))
+        except BaseException as error:
+            self.rollback(error)
+            raise
+        self._release()
+        return done
+
+    def _updates(self, run: Run) -> list[Update]:
+        updates: list[Update] = []
+        for id, table in self.tables.items():
+            segments = tuple(self.pending.added.get(id, ()))
+            if id in self.pending.replaced:
+                updates.append(ReplaceSegments(id, segments))
+            elif segments:
+                updates.append(AddSegments(id, segments))
+            body = {"run": run.id, "table": table.name, "rows": self.counts.get(id, {})}
+            updates.append(WriteEvent(Event("change", id, timestamp(), body)))
+        updates.append(FinishRun(run.id, measurements(self.reports)))
+        return updates
+
+    def rollback(self, error: BaseException | None = None) -> None:
+        """Forget everything; what was written is garbage."""
+        if self.run is not None:
+            told = f"{type(error).__name__}: {error}" if error else "rolled back"
+            self.house.catalog.abort_run(self.run, told)
+        self._release()
+
+    def _release(self) -> None:
+        self.run = None
+        for lease in self.leases.values():
+            lease.release()
+        self.leases.clear()
+
+    # -- pieces
+
+    def _take(self, name: str) -> Table:
+        """Lease a table, if this transaction has not yet."""
+        table = self.world().table(name)
+        if table.source != "managed":
+            raise UserError(
+                f"'{table.name}' is an external table and cannot be changed here.",
+                code="EXTERNAL_TABLE",
+                hint="Add files to its folder instead.",
+            )
+        if table.id not in self.leases:
+            self.leases[table.id] = self.house.lease(f"table/{table.id}")
+            table = self.world().table(name)  # as it is now that nobody else changes it
+        self.tables[table.id] = table
+        if self.run is None:
+            self.run = self.house.catalog.begin_run("change", self.leases[table.id])
+        return table
+
+    def _write(self, world: World, table: Table, delta: Delta, kind: str) -> int:
+        assert self.run is not None
+        runner = self.house.runner
+        before = len(runner.reports)
+        step = WriteSegments(f"{kind} {table.name}", delta.relation, table.id)
+        with self.house.catalog.pin(world.snapshot.commit):
+            for check in delta.checks:
+                self._check(world, check)
+            segments = runner.run(step, self.run, world.sources(delta.relation))
+        require_not_null(segments, table.schema, self.house.storage, table.name)
+        world.check_files()
+        self.pending.add(table.id, segments)
+        self.reports += runner.reports[before:]
+        del runner.reports[before:]
+        return self._count(table, kind, sum(s.rows for s in segments))
+
+    def _count(self, table: Table, kind: str, written: int) -> int:
+        """Rows as people count them: an update writes two."""
+        rows = written // 2 if kind == "update" else written
+        counts = self.counts.setdefault(table.id, {})
+        counts[kind] = counts.get(kind, 0) + rows
+        return rows
+
+    def _check(self, world: World, check: Check) -> None:
+        found, _ = self.house.runner.query(check.relation, world.sources(check.relation))
+        if found.num_rows:
+            row = ", ".join(f"{k}={v!r}" for k, v in found.slice(0, 1).to_pylist()[0].items())
+            raise UserError(
+                f"{check.message} (for example {row}).", code=check.code, hint=check.hint
+            )
+
+
+def _target(table: Table) -> Target:
+    return Target(table.name, Scan(table.id, table.name, table.schema), table.defaults)
+
+
+def _positions(table: Table, given: Schema) -> list[int]:
+    """Which table column each column handed in is for; all must be known, missing ones get
+    their default."""
+    places = {f.name.lower(): i for i, f in enumerate(table.schema)}
+    found = []
+    for f in given:
+        if f.name.lower() not in places:
+            raise UserError(
+                f"Column '{f.name}' is not in '{table.name}'.",
+                code="UNKNOWN_COLUMN",
+                hint=nearest(f.name, [c.name for c in table.schema]),
+            )
+        found.append(places[f.name.lower()])
+    if len(set(found)) < len(found):
+        raise UserError(f"A column of '{table.name}' is given twice.", code="COLUMN_COUNT")
+    return found
+
+
+def consolidated(batch: Relation) -> Relation:
+    """The batch with the weights of equal rows added, and zeros dropped."""
+    row = columns(batch.schema)
+    total = AggCall(BIGINT, True, "sum", (row[-1],))
+    names = tuple(f.name for f in batch.schema)
+    summed = Aggregate(batch, row[:-1], (total,), names)
+    weight = columns(summed.schema)[-1]
+    zero = Literal(BIGINT, False, 0)
+    kept = Call(BOOLEAN, True, "!=", (weight, zero))
+    return Filter(summed, kept)
+
+
+def _missing_rows(target: Target, batch: Relation) -> Relation:
+    """Rows whose weight would go below zero."""
+    width = len(target.schema)
+    row = columns(batch.schema)
+    negative = Filter(batch, Call(BOOLEAN, True, "<", (row[-1], Literal(BIGINT, False, 0))))
+    same = zip(columns(target.schema), columns(target.schema, width), strict=True)
+    touched = Join(
+        target.scan,
+        negative,
+        "semi",
+        conjunction([build.null_safe_equal(a, b) for a, b in same]),
+    )
+    names = (*(f.name for f in target.schema), WEIGHT)
+    present = Project(touched, (*columns(target.schema), PLUS), names)
+    total = consolidated(Union((present, negative)))
+    weight = columns(total.schema)[-1]
+    below = Call(BOOLEAN, True, "<", (weight, Literal(BIGINT, False, 0)))
+    return build.first_columns(Filter(total, below), width)

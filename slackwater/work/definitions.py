@@ -1,0 +1,303 @@
+"""CREATE, ALTER and DROP of tables and views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from slackwater.algebra.expr import columns
+from slackwater.algebra.relation import Project, Relation, Scan
+from slackwater.catalog.ids import new_id, timestamp
+from slackwater.catalog.model import (
+    AddSegments,
+    AlterRelation,
+    CreateTable,
+    CreateView,
+    Drop,
+    Event,
+    FinishRun,
+    NameIsFree,
+    NotNeeded,
+    ReplaceSegments,
+    ReplaceView,
+    Table,
+    VersionIs,
+    View,
+    WriteEvent,
+)
+from slackwater.engine.publish import unpublish
+from slackwater.engine.runner import measurements
+from slackwater.errors import SqlError, UserError
+from slackwater.planner.steps import WriteSegments
+from slackwater.sources import parquet
+from slackwater.sql import bind, statements
+from slackwater.sql.assign import PLUS, Target, default_value
+from slackwater.sql.options import check_view_options
+from slackwater.sql.scope import unique_names
+from slackwater.sql.tables import renamed, unordered
+from slackwater.types import NULL, WEIGHT, Field, Schema, to_arrow
+from slackwater.work.house import House
+from slackwater.work.world import World
+
+LATER = {
+    "delta": "Delta Lake tables",
+    "iceberg": "Iceberg tables",
+    "kafka": "Kafka topics",
+}
+LONGEST_NAME = 1000
+
+
+def create_table(house: House, statement: statements.CreateTable) -> str:
+    """A managed table, an external one, or one filled by a query."""
+    world = World(house, house.catalog.snapshot())
+    if _exists(world, statement.name, statement.if_not_exists):
+        return f"'{statement.name}' exists already"
+    if statement.source in LATER:
+        raise UserError(
+            f"{LATER[statement.source]} are not supported yet.",
+            code="SOURCE_NOT_YET",
+            hint="Managed tables and Parquet folders (USING parquet) are.",
+        )
+    if statement.query is not None:
+        return _create_from_query(house, world, statement)
+    if statement.source == "parquet" and "path" in statement.options:
+        table = _external(statement)
+    elif statement.source in ("managed", "parquet"):
+        table = _managed(world, statement)
+    else:
+        raise UserError(
+            f"USING {statement.source} is not known.",
+            code="BAD_OPTION",
+            hint="Leave it out for a managed table, or write USING parquet OPTIONS (path '…').",
+        )
+    house.catalog.commit([NameIsFree(table.name)], [CreateTable(table)])
+    return f"table '{table.name}' created"
+
+
+def _exists(world: World, name: str, tolerated: bool) -> bool:
+    if not name.strip() or len(name) > LONGEST_NAME:
+        raise UserError(
+            f"A name has 1 to {LONGEST_NAME} characters; this one has {len(name)}.",
+            code="BAD_NAME",
+        )
+    found = world.snapshot.find(name)
+    if found is not None and not tolerated:
+        kind = "view" if isinstance(found, View) else "table"
+        raise UserError(
+            f"A {kind} named '{found.name}' exists already.",
+            code="NAME_TAKEN",
+            hint="Choose another name, or drop it first.",
+        )
+    return found is not None
+
+
+def _check_columns(schema: Schema, what: str) -> None:
+    if not schema:
+        raise UserError(f"{what} has no columns.", code="BAD_COLUMNS")
+    twice = unique_names(f.name for f in schema)
+    if twice is not None:
+        raise UserError(
+            f"{what} has two columns named '{twice}'.",
+            code="BAD_COLUMNS",
+            hint="Give each column a name of its own, with AS in a query.",
+        )
+    for f in schema:
+        if f.name == WEIGHT or not f.name:
+            raise UserError(f"'{f.name}' cannot name a column.", code="BAD_COLUMNS")
+        if f.type == NULL:
+            raise UserError(
+                f"Column '{f.name}' of {what} has no type, being always NULL.",
+                code="UNSUPPORTED_TYPE",
+                hint="Write CAST(NULL AS type).",
+            )
+        to_arrow(f.type)
+
+
+def _managed(world: World, statement: statements.CreateTable) -> Table:
+    schema = tuple(Field(c.name, c.type, c.nullable) for c in statement.columns)
+    _check_columns(schema, f"Table '{statement.name}'")
+    defaults = {c.name: c.default for c in statement.columns if c.default is not None}
+    table = Table(new_id("t"), statement.name, schema, options=statement.options, defaults=defaults)
+    _check_defaults(world, table)
+    return table
+
+
+def _check_defaults(world: World, table: Table) -> None:
+    """Each default binds, over no columns, to a value that its column can hold."""
+    target = Target(table.name, Scan(table.id, table.name, table.schema), table.defaults)
+    for i, f in enumerate(table.schema):
+        if f.name in table.defaults:
+            default_value(world.context(), target, i)
+
+
+def _external(statement: statements.CreateTable) -> Table:
+    folder = str(Path(statement.options["path"]).absolute())
+    found = parquet.files(folder)
+    if statement.columns:
+        schema = tuple(Field(c.name, c.type, True) for c in statement.columns)
+        if any(not c.nullable or c.default is not None for c in statement.columns):
+            raise UserError(
+                "NOT NULL and DEFAULT cannot be kept for files of others.",
+                code="BAD_COLUMNS",
+                hint="Leave them out; filter NULLs in the views.",
+            )
+    else:
+        schema = parquet.infer_schema(folder, found)
+    _check_columns(schema, f"Table '{statement.name}'")
+    parquet.check_schema(schema, found, statement.name)
+    options = {**statement.options, "path": folder}
+    return Table(new_id("t"), statement.name, schema, source="parquet", options=options)
+
+
+def _create_from_query(house: House, world: World, statement: statements.CreateTable) -> str:
+    """CREATE TABLE … AS SELECT: definition and rows in one commit."""
+    assert statement.query is not None
+    relation = unordered(bind.bind(statement.query, world.context()))
+    if statement.columns:
+        raise UserError("CREATE TABLE … AS takes its columns from the query.", code="BAD_COLUMNS")
+    schema = tuple(Field(f.name, f.type, True) for f in relation.schema)
+    _check_columns(schema, f"Table '{statement.name}'")
+    table = Table(new_id("t"), statement.name, schema, options=statement.options)
+    with house.catalog.running("load") as run, house.catalog.pin(world.snapshot.commit):
+        step = WriteSegments(f"load {table.name}", with_weight(relation), table.id)
+        before = len(house.runner.reports)
+        segments = house.runner.run(step, run, world.sources(relation))
+        world.check_files()
+        house.catalog.commit(
+            [NameIsFree(table.name), run.requirement],
+            [
+                CreateTable(table),
+                AddSegments(table.id, segments),
+                FinishRun(run.id, measurements(house.runner.reports[before:])),
+            ],
+        )
+    return f"table '{table.name}' created with {sum(s.rows for s in segments)} rows"
+
+
+def with_weight(relation: Relation) -> Relation:
+    """Every row with weight one."""
+    names = (*(f.name for f in relation.schema), WEIGHT)
+    return Project(relation, (*columns(relation.schema), PLUS), names)
+
+
+def create_view(house: House, statement: statements.CreateView) -> str:
+    """CREATE [OR REPLACE] MATERIALIZED VIEW; its content comes with the first refresh."""
+    world = World(house, house.catalog.snapshot(), defining=True)
+    options = check_view_options(statement.options, statement.name)
+    known = world.snapshot.find(statement.name)
+    if known is not None and statement.or_replace and isinstance(known, View):
+        return _replace_view(house, world, known, statement, options)
+    if _exists(world, statement.name, statement.if_not_exists):
+        return f"'{statement.name}' exists already"
+    view = _view(world, statement, options, new_id("v"))
+    house.catalog.commit([NameIsFree(view.name)], [CreateView(view)])
+    return f"view '{view.name}' created; refresh it to compute its content"
+
+
+def _view(world: World, statement: statements.CreateView, options: dict[str, str], id: str) -> View:
+    try:
+        relation = unordered(bind.bind(statement.query, world.context()))
+        if statement.columns:
+            relation = renamed(relation, list(statement.columns), statement.name)
+    except SqlError as error:
+        if error.sql == statement.query and error.start is not None:
+            error.sql = statement.text
+            error.start += statement.offset
+            error.end = None if error.end is None else error.end + statement.offset
+        raise
+    schema = relation.schema
+    _check_columns(schema, f"View '{statement.name}'")
+    depends = tuple(dict.fromkeys(s.source for s in relation.scans()))
+    options = dict(options)
+    if statement.columns:
+        options["columns"] = "\n".join(statement.columns)
+    return View(
+        id=id,
+        name=statement.name,
+        schema=schema,
+        sql=statement.query,
+        options=options,
+        depends=depends,
+    )
+
+
+def _replace_view(
+    house: House,
+    world: World,
+    known: View,
+    statement: statements.CreateView,
+    options: dict[str, str],
+) -> str:
+    view = _view(world, statement, options, known.id)
+    if known.id in upstream(world, view):
+        raise UserError(
+            f"View '{view.name}' would depend on itself.",
+            code="CYCLE",
+            hint="A view may read only what does not read it.",
+        )
+    needed = world.snapshot.dependents(known.id)
+    if needed and view.schema != known.schema:
+        raise UserError(
+            f"View '{view.name}' is read by {', '.join(v.name for v in needed)}, "
+            "and its columns would change.",
+            code="STILL_NEEDED",
+            hint="Drop those views first, or keep the columns.",
+        )
+    with house.lease(f"view/{known.id}") as lease:
+        house.catalog.commit(
+            [*lease.requirements, VersionIs(known.id, known.version)],
+            [ReplaceView(replace(view, refreshed_at=None)), ReplaceSegments(known.id, ())],
+        )
+    return f"view '{view.name}' replaced; refresh it to compute its content"
+
+
+def upstream(world: World, view: View) -> set[str]:
+    """Ids of everything a view reads, directly or through other views."""
+    found: set[str] = set()
+    queue = list(view.depends)
+    while queue:
+        id = queue.pop()
+        if id not in found:
+            found.add(id)
+            relation = world.snapshot.get(id)
+            queue += relation.depends if isinstance(relation, View) else ()
+    return found
+
+
+def alter_view(house: House, statement: statements.AlterView) -> str:
+    """ALTER MATERIALIZED VIEW … SET (…)."""
+    world = World(house, house.catalog.snapshot())
+    view = world.view(statement.name)
+    options = {**view.options, **check_view_options(statement.options, view.name)}
+    body = {"options": dict(statement.options)}
+    house.catalog.commit(
+        [],
+        [
+            AlterRelation(view.id, options),
+            WriteEvent(Event("alter", view.id, timestamp(), body)),
+        ],
+    )
+    return f"view '{view.name}' altered"
+
+
+def drop(house: House, statement: statements.Drop) -> str:
+    """DROP TABLE or DROP VIEW; refused while a view needs it."""
+    world = World(house, house.catalog.snapshot())
+    found = world.snapshot.find(statement.name)
+    kind = "view" if isinstance(found, View) else "table"
+    if found is None or kind != statement.kind:
+        if found is None and statement.if_exists:
+            return f"{statement.kind} '{statement.name}' does not exist"
+        if found is not None:
+            raise UserError(
+                f"'{found.name}' is a {kind}, not a {statement.kind}.",
+                code="WRONG_KIND",
+                hint=f"Write DROP {'MATERIALIZED VIEW' if kind == 'view' else 'TABLE'}.",
+            )
+        world.view(statement.name) if statement.kind == "view" else world.table(statement.name)
+    assert found is not None
+    with house.lease(f"{kind}/{found.id}") as lease:
+        house.catalog.commit([NotNeeded(found.id), *lease.requirements], [Drop(found.id)])
+    if isinstance(found, View):
+        unpublish(house.storage, found)
+    return f"{kind} '{found.name}' dropped"

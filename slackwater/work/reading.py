@@ -1,0 +1,28 @@
+"""SELECT over tables and views, at one catalog commit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from slackwater.result import Result
+from slackwater.sql import bind
+from slackwater.work.house import House
+from slackwater.work.world import Pending, World
+
+
+def select(house: House, text: str, pending: Pending | None = None) -> Result:
+    """The rows of a query. Tables are read as they are now, views as last refreshed."""
+    with house.catalog.reading() as snapshot:
+        world = World(house, snapshot, pending)
+        relation = bind.bind(text, world.context())
+        before = len(house.runner.reports)
+        table, _ = house.runner.query(relation, world.sources(relation))
+        del house.runner.reports[before:]
+        world.check_files()
+
+    def to_spark(rows: pa.Table) -> Any:
+        return house.runner.spark.session.createDataFrame(rows)
+
+    return Result(relation.schema, lambda: table, to_spark=to_spark)

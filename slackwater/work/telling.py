@@ -1,0 +1,280 @@
+"""EXPLAIN, SHOW, DESCRIBE, status and history: what there is, and why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from slackwater.algebra import explain as printer
+from slackwater.algebra.relation import Aggregate, Relation, Scan
+from slackwater.catalog.model import Segment, Table, View
+from slackwater.errors import UserError, nearest
+from slackwater.planner.placement import Placement
+from slackwater.result import Result
+from slackwater.sql import bind
+from slackwater.sql.build import count_star
+from slackwater.types import STRING, WEIGHT, Field
+from slackwater.types import from_arrow as from_arrow_type
+from slackwater.work.house import House
+from slackwater.work.refreshing import REASONS, definition
+from slackwater.work.world import World
+
+_QUERY_WORDS = ("select", "with", "values", "(", "from")
+
+
+def explain(house: House, what: str, format: str = "text") -> str:
+    """How a view is refreshed, or how a query runs."""
+    if format not in ("text", "json"):
+        raise UserError(
+            f"format = '{format}' is not known.", code="BAD_OPTION", hint="Use 'text' or 'json'."
+        )
+    text = what.strip().rstrip(";")
+    world = World(house, house.catalog.snapshot(), defining=True)
+    if text.lower().startswith(_QUERY_WORDS) and world.snapshot.find(text) is None:
+        context = world.context()
+        relation = bind.bind(text, context)
+        reasons, view = context.reasons, None
+    else:
+        view = world.view(text.strip("`"))
+        relation, reasons = definition(world, view)
+    placement = house.runner.place(relation, world.sources(relation), load=view is not None)
+    if format == "json":
+        return json.dumps(_explain_json(house, world, relation, reasons, view, placement), indent=2)
+    return "\n".join(_explain_text(house, world, relation, reasons, view, placement))
+
+
+def _explain_text(
+    house: House,
+    world: World,
+    relation: Relation,
+    reasons: dict[str, str],
+    view: View | None,
+    placement: Placement,
+) -> list[str]:
+    lines = []
+    if view is not None:
+        options = {k: v for k, v in view.options.items() if k != "columns"}
+        shown = ", ".join(f"{k} = '{v}'" for k, v in options.items())
+        lines.append(f"View {view.name}, version {view.version}" + (f" ({shown})" if shown else ""))
+        lines.append(f"Fresh: {'yes' if is_fresh(world, view) else 'no'}")
+        lines.append("Method: recompute [FULL_ONLY] this release refreshes in full")
+    for code, at in reasons.items():
+        lines.append(f"Reason: [{code}] {REASONS.get(code, 'Spark runs it as written')}: {at}")
+    lines.append(f"Engine: {placement.engine} ({placement.reason})")
+    sizes = _sizes(world, relation)
+    lines += [f"Input:  {name}: {rows} rows, {size:,} bytes" for name, rows, size in sizes]
+    lines.append("Plan:")
+    lines += ["  " + line for line in printer.explain(relation).splitlines()]
+    return lines
+
+
+def _explain_json(
+    house: House,
+    world: World,
+    relation: Relation,
+    reasons: dict[str, str],
+    view: View | None,
+    placement: Placement,
+) -> dict[str, Any]:
+    return {
+        "view": view.name if view else None,
+        "version": view.version if view else None,
+        "fresh": is_fresh(world, view) if view else None,
+        "method": "recompute" if view else None,
+        "reasons": [{"code": c, "at": at} for c, at in reasons.items()]
+        + ([{"code": "FULL_ONLY", "at": view.name}] if view else []),
+        "engine": placement.engine,
+        "engine_reason": placement.reason,
+        "inputs": [
+            {"name": n, "rows": rows, "bytes": size} for n, rows, size in _sizes(world, relation)
+        ],
+        "plan": printer.to_json(relation),
+        "sql": house.runner.statement(relation, {}, placement.engine),
+    }
+
+
+def _sizes(world: World, relation: Relation) -> list[tuple[str, str, int]]:
+    found = []
+    for scan in dict.fromkeys(relation.scans()):
+        source = world.snapshot.get(scan.source)
+        if isinstance(source, Table) and source.source == "parquet":
+            files = world.files(source)
+            found.append((scan.name, "?", sum(f.bytes for f in files)))
+        else:
+            segments = world.segments(scan.source)
+            rows = sum(s.rows for s in segments)
+            found.append((scan.name, f"{rows:,}", sum(s.bytes for s in segments)))
+    return found
+
+
+def is_fresh(world: World, view: View) -> bool:
+    """Does the view stand at the newest version of all it reads?"""
+    if view.refreshed_at is None:
+        return False
+    for id in view.depends:
+        source = world.snapshot.get(id)
+        if isinstance(source, View) and not is_fresh(world, source):
+            return False
+    seen = world.seen(view.depends, lambda id: world.snapshot.get(id).version)
+    return seen == dict(view.as_of)
+
+
+def show(house: House, what: str) -> Result:
+    """SHOW TABLES and SHOW VIEWS."""
+    world = World(house, house.catalog.snapshot(), defining=True)
+    if what == "tables":
+        rows = [
+            {"name": t.name, "source": t.source, "version": t.version, "columns": len(t.schema)}
+            for t in world.snapshot.tables()
+        ]
+        empty = ["name", "source", "version", "columns"]
+    else:
+        rows = [
+            {
+                "name": v.name,
+                "version": v.version,
+                "fresh": is_fresh(world, v),
+                "refreshed_at": v.refreshed_at,
+            }
+            for v in world.snapshot.views()
+        ]
+        empty = ["name", "version", "fresh", "refreshed_at"]
+    return from_rows(sorted(rows, key=lambda r: str(r["name"]).lower()), empty)
+
+
+def describe(house: House, name: str) -> Result:
+    """DESCRIBE: the columns of a table or view."""
+    world = World(house, house.catalog.snapshot(), defining=True)
+    found = world.snapshot.find(name)
+    if found is None:
+        raise UserError(
+            f"Table or view '{name}' does not exist.",
+            code="UNKNOWN_TABLE",
+            hint=nearest(name, world.known_names()),
+        )
+    defaults = found.defaults if isinstance(found, Table) else {}
+    rows = [
+        {
+            "column": f.name,
+            "type": f.type.sql,
+            "nullable": f.nullable,
+            "default": defaults.get(f.name),
+        }
+        for f in found.schema
+    ]
+    return from_rows(rows, ["column", "type", "nullable", "default"])
+
+
+def from_rows(rows: list[dict[str, Any]], names: list[str]) -> Result:
+    """A result made of Python rows."""
+    if rows:
+        table = pa.Table.from_pylist(rows)
+        table = table.cast(pa.schema([_typed(f) for f in table.schema]))
+    else:
+        table = pa.table({n: pa.array([], pa.string()) for n in names})
+    return from_arrow(table)
+
+
+def _typed(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, pa.string()) if pa.types.is_null(field.type) else field
+
+
+def from_arrow(table: pa.Table) -> Result:
+    """A result that is an Arrow table already."""
+    schema = tuple(Field(f.name, from_arrow_type(f.type), True) for f in table.schema)
+    return Result(schema, lambda: table)
+
+
+def text_result(name: str, text: str) -> Result:
+    """A result of one column that holds lines of text."""
+    table = pa.table({name: pa.array(text.splitlines(), pa.string())})
+    return Result((Field(name, STRING, False),), lambda: table)
+
+
+def status(house: House) -> dict[str, Any]:
+    """Tables and views with their sizes and freshness."""
+    world = World(house, house.catalog.snapshot(), defining=True)
+    tables = [_table_status(house, world, t) for t in world.snapshot.tables()]
+    views = [_view_status(house, world, v) for v in world.snapshot.views()]
+    return {
+        "commit": world.snapshot.commit,
+        "tables": sorted(tables, key=lambda r: str(r["name"]).lower()),
+        "views": sorted(views, key=lambda r: str(r["name"]).lower()),
+    }
+
+
+def _table_status(house: House, world: World, table: Table) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": table.name, "kind": "table", "source": table.source}
+    if table.source == "parquet":
+        files = world.files(table)
+        relation = Scan(table.id, table.name, table.schema)
+        count, _ = house.runner.query(_count(relation), world.sources(relation))
+        rows = count.column(0)[0].as_py()
+        return entry | {
+            "version": table.version,
+            "rows": rows,
+            "bytes": sum(f.bytes for f in files),
+            "segments": len(files),
+        }
+    return entry | {"version": table.version} | _sums(house, world.segments(table.id))
+
+
+def _count(relation: Relation) -> Relation:
+    return Aggregate(relation, (), (count_star(),), ("rows",))
+
+
+def _sums(house: House, segments: tuple[Segment, ...]) -> dict[str, Any]:
+    return {
+        "rows": _row_count(house, segments),
+        "bytes": sum(s.bytes for s in segments),
+        "segments": len(segments),
+    }
+
+
+def _row_count(house: House, segments: tuple[Segment, ...]) -> int:
+    """The sum of weights, read only from segments where it is not the number of rows."""
+    plain = sum(s.rows for s in segments if s.min_weight == s.max_weight == 1)
+    mixed = [s for s in segments if not s.min_weight == s.max_weight == 1]
+    if not mixed:
+        return plain
+    source = house.runner.local.read(mixed, ())
+    sql = f"SELECT CAST(SUM({WEIGHT}) AS BIGINT) AS n FROM {source}"
+    batches = house.runner.local.batches(sql, pa.schema([("n", pa.int64())]))
+    return plain + int(pa.Table.from_batches(batches).column(0)[0].as_py())
+
+
+def _view_status(house: House, world: World, view: View) -> dict[str, Any]:
+    names = [world.snapshot.get(id).name for id in view.depends]
+    return {
+        "name": view.name,
+        "kind": "view",
+        "version": view.version,
+        "fresh": is_fresh(world, view),
+        "refreshed_at": view.refreshed_at,
+        "reads": names,
+        "options": {k: v for k, v in view.options.items() if k != "columns"},
+        "as_of": {
+            world.snapshot.get(id).name: (at if isinstance(at, int) else f"{len(at)} files")
+            for id, at in view.as_of.items()
+            if id in world.snapshot
+        },
+    } | _sums(house, world.segments(view.id))
+
+
+def history(house: House, name: str | None, limit: int) -> list[dict[str, Any]]:
+    """The newest events, of everything or of one table or view."""
+    relation = None
+    if name is not None:
+        world = World(house, house.catalog.snapshot(), defining=True)
+        found = world.snapshot.find(name)
+        if found is None:
+            raise UserError(
+                f"Table or view '{name}' does not exist.",
+                code="UNKNOWN_TABLE",
+                hint=nearest(name, world.known_names()),
+            )
+        relation = found.id
+    events = house.catalog.events(relation=relation, limit=limit)
+    return [{"kind": e.kind, "at": e.at, **e.body} for e in events]

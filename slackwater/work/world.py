@@ -1,0 +1,153 @@
+"""The relations at one commit, plus what an open transaction or run has written so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from slackwater.algebra.relation import Relation, Scan
+from slackwater.catalog.model import Segment, Table, View
+from slackwater.catalog.snapshot import Snapshot
+from slackwater.engine.runner import Files, Given, Source, Stored
+from slackwater.errors import UserError, nearest
+from slackwater.sources import parquet
+from slackwater.sql import bind
+from slackwater.sql.context import Context
+from slackwater.work.house import House
+
+
+@dataclass
+class Pending:
+    """Segments that are written and not committed, by relation."""
+
+    added: dict[str, list[Segment]] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)  # the committed segments no longer count
+
+    def add(self, id: str, segments: Iterable[Segment]) -> None:
+        """More rows for a relation."""
+        self.added.setdefault(id, []).extend(segments)
+
+    def replace(self, id: str, segments: Iterable[Segment]) -> None:
+        """A relation made anew."""
+        self.added[id] = list(segments)
+        self.replaced.add(id)
+
+
+class World:
+    """What names mean and where rows are, at one moment."""
+
+    def __init__(
+        self,
+        house: House,
+        snapshot: Snapshot,
+        pending: Pending | None = None,
+        defining: bool = False,
+    ) -> None:
+        self.house = house
+        self.snapshot = snapshot
+        self.pending = pending or Pending()
+        self.defining = defining  # never-refreshed views may be named
+        self.given: dict[str, Given] = {}
+        self._files: dict[str, tuple[parquet.File, ...]] = {}
+
+    def context(self, now: datetime | None = None) -> Context:
+        """For binding SQL over this world."""
+        return bind.context(self.lookup, self.known_names, self.house.runner.spark, now)
+
+    def lookup(self, name: str) -> Relation | None:
+        """The relation of a name."""
+        found = self.snapshot.find(name)
+        if found is None:
+            return None
+        if isinstance(found, View) and found.refreshed_at is None and not self.defining:
+            raise UserError(
+                f"View '{found.name}' has no content yet.",
+                code="VIEW_NOT_REFRESHED",
+                hint=f"Run REFRESH MATERIALIZED VIEW {found.name} first.",
+            )
+        return Scan(found.id, found.name, found.schema)
+
+    def known_names(self) -> list[str]:
+        """The names of tables and views."""
+        return sorted(r.name for r in (*self.snapshot.tables(), *self.snapshot.views()))
+
+    def table(self, name: str) -> Table:
+        """A table by name, for a change."""
+        found = self.snapshot.find(name)
+        if isinstance(found, Table):
+            return found
+        if isinstance(found, View):
+            raise UserError(
+                f"'{name}' is a view and cannot be changed directly.",
+                code="NOT_A_TABLE",
+                hint="Change the tables it reads; refresh brings the view along.",
+            )
+        raise UserError(
+            f"Table '{name}' does not exist.",
+            code="UNKNOWN_TABLE",
+            hint=nearest(name, [t.name for t in self.snapshot.tables()])
+            or "There are no tables yet; create one with CREATE TABLE.",
+        )
+
+    def view(self, name: str) -> View:
+        """A view by name."""
+        found = self.snapshot.find(name)
+        if isinstance(found, View):
+            return found
+        what = f"'{name}' is a table, not a view." if found else f"View '{name}' does not exist."
+        raise UserError(
+            what,
+            code="UNKNOWN_VIEW",
+            hint=nearest(name, [v.name for v in self.snapshot.views()])
+            or "There are no views yet; create one with CREATE MATERIALIZED VIEW.",
+        )
+
+    def segments(self, id: str) -> tuple[Segment, ...]:
+        """The segments of a relation, pending ones included."""
+        kept = () if id in self.pending.replaced else self.snapshot.segments(id)
+        return (*kept, *self.pending.added.get(id, ()))
+
+    def files(self, table: Table) -> tuple[parquet.File, ...]:
+        """The files of an external table, looked at once."""
+        if table.id not in self._files:
+            found = parquet.files(table.options["path"])
+            parquet.check_schema(table.schema, found, table.name)
+            self._files[table.id] = found
+        return self._files[table.id]
+
+    def give(self, name: str, given: Given) -> Scan:
+        """Rows handed in, as a relation."""
+        self.given[name] = given
+        return Scan(name, name, given.schema)
+
+    def sources(self, relation: Relation) -> dict[str, Source]:
+        """Where the rows of everything that a relation scans are."""
+        return {scan.source: self._source(scan) for scan in relation.scans()}
+
+    def _source(self, scan: Scan) -> Source:
+        if scan.source in self.given:
+            return self.given[scan.source]
+        found = self.snapshot.get(scan.source)
+        if isinstance(found, Table) and found.source == "parquet":
+            files = self.files(found)
+            size = sum(f.bytes for f in files)
+            return Files(tuple(f.path for f in files), found.schema, size)
+        return Stored(self.segments(scan.source), found.schema)
+
+    def check_files(self) -> None:
+        """External files are still those that were read."""
+        for id, files in self._files.items():
+            parquet.require_unchanged(files, self.snapshot.get(id).name)
+
+    def seen(self, ids: Iterable[str], versions: Callable[[str], int]) -> dict[str, Any]:
+        """At which version, or over which files, sources are read here."""
+        result: dict[str, Any] = {}
+        for id in ids:
+            found = self.snapshot.get(id)
+            if isinstance(found, Table) and found.source == "parquet":
+                result[id] = [f.to_json() for f in self.files(found)]
+            else:
+                result[id] = versions(id)
+        return result

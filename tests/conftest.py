@@ -1,0 +1,124 @@
+"""What all tests share: one Spark session, small warehouses, one seed.
+
+* `spark` is started once, at the first test that asks for it. Tests that ask for it, or for
+  `spark_db`, carry the mark `spark` by themselves; `--no-spark` leaves them out.
+* `SLACKWATER_SEED` changes the seed of every random sample; the header prints it.
+* `SLACKWATER_PROOF=1` (as `make proof` sets it) asks for the long form of a test.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from slackwater import Warehouse
+
+ROOT = Path(__file__).parent.parent
+SEED = int(os.environ.get("SLACKWATER_SEED", "20260401"))
+PROOF = os.environ.get("SLACKWATER_PROOF") == "1"
+SPARK_FIXTURES = {"spark", "spark_db"}
+NO_JAVA = "No Java 17+ was found: run scripts/install_java.sh, or set JAVA_HOME."
+
+_slow_is_fine = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "sample", max_examples=60, deadline=None, derandomize=True, suppress_health_check=_slow_is_fine
+)
+settings.register_profile("proof", settings.get_profile("sample"), max_examples=600)
+settings.load_profile("proof" if PROOF else "sample")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-spark", action="store_true", help="leave out every test on Spark")
+
+
+def pytest_report_header() -> str:
+    return f"slackwater: seed {SEED} (SLACKWATER_SEED), {'proof' if PROOF else 'sample'}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if SPARK_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("spark")
+    if config.getoption("--no-spark"):
+        left_out = [i for i in items if i.get_closest_marker("spark")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [i for i in items if not i.get_closest_marker("spark")]
+
+
+@pytest.fixture(scope="session")
+def java_home() -> str:
+    """The home of a Java 17+; tests that need it fail in one line without it."""
+    found = subprocess.run([ROOT / "scripts" / "find_java.sh"], capture_output=True, text=True)
+    home = found.stdout.strip()
+    if not home:
+        pytest.fail(NO_JAVA, pytrace=False)
+    return home
+
+
+@pytest.fixture(scope="session")
+def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of all tests."""
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = java_home
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("slackwater-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "4g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.ansi.enabled", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Warehouse]:
+    """An empty warehouse on the local engine."""
+    import slackwater
+
+    with slackwater.connect(tmp_path / "warehouse", placement="local") as warehouse:
+        yield warehouse
+
+
+@pytest.fixture
+def spark_db(tmp_path: Path, spark: SparkSession) -> Iterator[Warehouse]:
+    """An empty warehouse that runs everything on the shared Spark session."""
+    import slackwater
+
+    path = tmp_path / "spark_warehouse"
+    with slackwater.connect(path, placement="spark", spark=spark) as warehouse:
+        yield warehouse
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def any_db(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """An empty warehouse, once per engine."""
+    return request.getfixturevalue("db" if request.param == "local" else "spark_db")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """Random numbers that depend on the seed and on the test's name only."""
+    return random.Random(f"{SEED}/{request.node.nodeid}")

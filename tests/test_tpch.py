@@ -1,0 +1,53 @@
+"""TPC-H through the front end and both engines: Spark's types, and Spark's answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench import corpus
+from slackwater.engine.compare import compare
+from slackwater.types import schema_from_json
+from tests.bound import bound, on_driver, on_spark, opaque_reasons, runs_on_driver
+from tests.corpus import load_empty, load_reference, names, reference
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KIND = "tpch"
+LEAST_ON_DRIVER = 20
+
+
+@pytest.mark.parametrize("name", names(KIND))
+def test_the_schema_is_sparks(name: str, spark: SparkSession) -> None:
+    expected = load_empty(spark, KIND).sql(corpus.queries(KIND)[name]).schema.jsonValue()
+    assert bound(spark, KIND, name).schema == schema_from_json(expected)
+
+
+def test_nothing_is_opaque(spark: SparkSession) -> None:
+    reasons = {name: opaque_reasons(bound(spark, KIND, name)) for name in names(KIND)}
+    assert not any(reasons.values()), reasons
+
+
+def test_at_least_20_run_on_the_driver(spark: SparkSession) -> None:
+    able = [name for name in names(KIND) if runs_on_driver(bound(spark, KIND, name))]
+    assert len(able) >= LEAST_ON_DRIVER, sorted(set(names(KIND)) - set(able))
+
+
+@pytest.mark.parametrize("name", names(KIND, 10))
+def test_the_answer_on_spark_is_sparks(name: str, spark: SparkSession) -> None:
+    session = load_reference(spark, KIND)
+    expected = reference(session, corpus.queries(KIND)[name])
+    difference = compare(on_spark(session, bound(spark, KIND, name)), expected)
+    assert difference.equal, str(difference)
+
+
+@pytest.mark.parametrize("name", names(KIND, 10))
+def test_the_answer_on_the_driver_is_sparks(name: str, spark: SparkSession) -> None:
+    relation = bound(spark, KIND, name)
+    if not runs_on_driver(relation):
+        pytest.skip("has an expression that only Spark computes")
+    expected = reference(load_reference(spark, KIND), corpus.queries(KIND)[name])
+    difference = compare(on_driver(KIND, relation), expected)
+    assert difference.equal, str(difference)
