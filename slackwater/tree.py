@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakValueDictionary
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class _Interning(type):
     """Makes a class return the one existing object for equal field values."""
 
-    _objects: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+    _objects: ClassVar[WeakValueDictionary[Any, Any]] = WeakValueDictionary()
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         made = super().__call__(*args, **kwargs)
@@ -41,10 +41,10 @@ class Node(metaclass=_Interning):
     def _nodes(self) -> Iterator[Node]:
         kind = self.kind()
         for field in dataclasses.fields(self):
-            yield from _walk(getattr(self, field.name), kind)
+            yield from walk_values(getattr(self, field.name), kind)
 
     @classmethod
-    def kind(cls) -> type[Node]:
+    def kind(cls) -> Family:
         """The family (expressions, relations) whose members count as children."""
         return Node
 
@@ -54,7 +54,7 @@ class Node(metaclass=_Interning):
         values = {}
         for field in dataclasses.fields(self):
             old = getattr(self, field.name)
-            new = _rebuild(old, kind, change)
+            new = rebuild(old, kind, change)
             if new is not old:
                 values[field.name] = new
         return dataclasses.replace(self, **values) if values else self
@@ -94,18 +94,24 @@ class Node(metaclass=_Interning):
                 stack.extend((child, False) for child in reversed(node.children))
 
 
-def _walk(value: Any, kind: type[Node]) -> Iterator[Node]:
+Family = type[Node]
+"""A kind of node, such as expressions, whose members count as children of each other."""
+
+
+def walk_values(value: Any, kind: Family) -> Iterator[Node]:
+    """The nodes of a family in a field's value, tuples included."""
     if isinstance(value, kind):
         yield value
     elif isinstance(value, tuple):
         for item in value:
-            yield from _walk(item, kind)
+            yield from walk_values(item, kind)
 
 
-def _rebuild(value: Any, kind: type[Node], change: Callable[[Any], Any]) -> Any:
+def rebuild(value: Any, kind: Family, change: Callable[[Any], Any]) -> Any:
+    """A field's value with `change` applied to its nodes; itself when nothing changed."""
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, tuple) and value:
-        items = tuple(_rebuild(item, kind, change) for item in value)
+        items = tuple(rebuild(item, kind, change) for item in value)
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     return value

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ from slackwater.work.changes import Transaction
 from slackwater.work.house import House, Settings
 from slackwater.work.refreshing import RefreshReport
 from slackwater.work.verifying import Verification
+
+T = TypeVar("T")
 
 
 def connect(path: str | Path, *, create: bool = True, **settings: Any) -> Warehouse:
@@ -84,10 +86,8 @@ class Warehouse:
 
     def sql(self, text: str) -> Result:
         """Run SQL; of several statements the result of the last is returned."""
-        result = Result(message="nothing to do")
-        for _, result in self.execute_script(text):
-            pass
-        return result
+        results = [result for _, result in self.execute_script(text)]
+        return results[-1] if results else Result(message="nothing to do")
 
     def execute_script(self, text: str) -> Iterator[tuple[str, Result]]:
         """Run the statements of a script one by one, giving each with its result."""
@@ -175,7 +175,7 @@ class Warehouse:
         finally:
             self._transaction = None
 
-    def _changing(self, work: Callable[[Transaction], Any]) -> Any:
+    def _changing(self, work: Callable[[Transaction], T]) -> T:
         self._require_open()
         if self._transaction is not None:
             return work(self._transaction)

@@ -36,6 +36,7 @@ from slackwater.algebra.expr import (
 from slackwater.algebra.functions import PORTABLE, aggregate, call, cast, literal, window
 from slackwater.algebra.functions.aggregates import AGGREGATES, FRAMELESS, WINDOWS
 from slackwater.engine import local_sql, spark_sql
+from slackwater.engine.local_raising import may_raise
 from slackwater.errors import SqlError
 from slackwater.types import (
     BIGINT,
@@ -474,7 +475,7 @@ def _aggregates(columns: list[Column]) -> Iterator[Expr]:
                     found = aggregate(name, args, distinct and bool(args), kept)
                 except SqlError:
                     continue
-                if found is not None and is_portable(found):
+                if found is not None and is_portable(found) and not may_raise(found):
                     yield found
 
 
@@ -519,7 +520,7 @@ def _window(name: str, args: Any, by: Any, order: Any, frame: Any, **more: Any) 
         found = window(name, args, by, order, frame, **more)
     except SqlError:
         return
-    if found is not None and is_portable(found):
+    if found is not None and is_portable(found) and not may_raise(found):
         yield found
 
 

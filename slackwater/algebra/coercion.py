@@ -45,6 +45,11 @@ SYSTEM_DECIMAL = Decimal(38, 18)
 DATETIMES: tuple[DataType, ...] = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _PRECEDENCE: tuple[DataType, ...] = (*INTEGRAL, FLOAT, DOUBLE)
 _INTEGRAL_DIGITS: dict[DataType, int] = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
+_AS_DECIMAL: dict[DataType, Decimal] = {
+    **{t: Decimal(digits, 0) for t, digits in _INTEGRAL_DIGITS.items()},
+    FLOAT: Decimal(14, 7),
+    DOUBLE: Decimal(30, 15),
+}
 _LIMITS: dict[DataType, int] = {TINYINT: 7, SMALLINT: 15, INT: 31, BIGINT: 63}
 
 
@@ -229,6 +234,21 @@ def cast_nullable(source: DataType, target: DataType) -> bool:
     if isinstance(target, Decimal):
         return not _safe_to_decimal(source, target)
     return (is_fractional(source) or isinstance(source, Decimal)) and is_integral(target)
+
+
+def can_upcast(source: DataType, target: DataType) -> bool:
+    """Does every value survive the cast unharmed? Then TRY_CAST adds no NULL."""
+    if source in (NULL, target) or target == STRING:
+        return True
+    if source in DATETIMES:
+        return target in (TIMESTAMP, TIMESTAMP_NTZ)
+    if isinstance(target, Decimal):
+        return is_numeric(source) and not is_fractional(source) and _covers(target, source)
+    if isinstance(source, Decimal):
+        return target in _AS_DECIMAL and _covers(_AS_DECIMAL[target], source)
+    if not (source in _PRECEDENCE and target in _PRECEDENCE):
+        return False
+    return _PRECEDENCE.index(source) <= _PRECEDENCE.index(target)
 
 
 def _safe_to_decimal(source: DataType, target: Decimal) -> bool:

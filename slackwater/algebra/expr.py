@@ -10,12 +10,12 @@ is a `SparkCall`, a text with placeholders whose type Spark's analyzer gave.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from slackwater.errors import InternalError
-from slackwater.tree import Node
+from slackwater.tree import Family, Node
 from slackwater.types import BOOLEAN, DataType
 
 
@@ -27,7 +27,7 @@ class Expr(Node):
     nullable: bool
 
     @classmethod
-    def kind(cls) -> type[Node]:
+    def kind(cls) -> Family:
         return Expr
 
 
@@ -186,7 +186,7 @@ def conjuncts(predicate: Expr) -> list[Expr]:
     return [predicate]
 
 
-def conjunction(parts: list[Expr]) -> Expr:
+def conjunction(parts: Sequence[Expr]) -> Expr:
     """The AND of predicates; TRUE for none."""
     result: Expr = TRUE
     for part in parts:

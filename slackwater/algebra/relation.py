@@ -19,7 +19,7 @@ from slackwater.algebra.expr import (
     require_boolean,
 )
 from slackwater.errors import InternalError
-from slackwater.tree import Node, _rebuild, _walk
+from slackwater.tree import Family, Node, rebuild, walk_values
 from slackwater.types import Field, Schema
 
 JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
@@ -30,7 +30,7 @@ class Relation(Node):
     """A multiset of rows of one schema."""
 
     @classmethod
-    def kind(cls) -> type[Node]:
+    def kind(cls) -> Family:
         return Relation
 
     @cached_property
@@ -45,14 +45,14 @@ class Relation(Node):
     @property
     def expressions(self) -> tuple[Expr, ...]:
         """The expressions this operator evaluates."""
-        return tuple(e for f in fields(self) for e in _walk(getattr(self, f.name), Expr))  # type: ignore[misc]
+        return tuple(e for f in fields(self) for e in walk_values(getattr(self, f.name), Expr))  # type: ignore[misc]
 
     def with_expressions(self, change: Callable[[Any], Any]) -> Any:
         """This operator with `change` applied to each of its expressions."""
         values = {}
         for field in fields(self):
             old = getattr(self, field.name)
-            new = _rebuild(old, Expr, change)
+            new = rebuild(old, Expr, change)
             if new is not old:
                 values[field.name] = new
         return self.replace(**values) if values else self

@@ -15,6 +15,8 @@ from slackwater.errors import UserError
 
 if TYPE_CHECKING:
     from slackwater import Warehouse
+    from slackwater.work.refreshing import RefreshReport
+    from slackwater.work.verifying import Verification
 
 
 def refresh(
@@ -72,12 +74,13 @@ def view_names(db: Warehouse) -> list[str]:
     return names
 
 
-def as_dict(report: Any) -> dict[str, Any]:
+def as_dict(report: RefreshReport) -> dict[str, Any]:
     """A report as plain data, its steps included."""
-    return dataclasses.asdict(report)
+    computed = {"engine": report.engine, "cpu_seconds": report.cpu_seconds}
+    return dataclasses.asdict(report) | computed
 
 
-def _print_reports(own: Session, reports: list[Any]) -> None:
+def _print_reports(own: Session, reports: list[RefreshReport]) -> None:
     names = ("view", "version", "mode", "engine", "rows", "seconds", "cpu", "reasons")
     lines = [
         (
@@ -95,7 +98,7 @@ def _print_reports(own: Session, reports: list[Any]) -> None:
     own.out.print(table(names, lines))
 
 
-def _print_verification(own: Session, found: Any, rows: int) -> None:
+def _print_verification(own: Session, found: Verification, rows: int) -> None:
     if found.equal:
         own.out.print(f"[green]equal[/]     {found.view}: {counted(found.rows, 'row')}")
         return
@@ -108,7 +111,7 @@ def _print_verification(own: Session, found: Any, rows: int) -> None:
             own.out.print(f"  {sign} … {len(lines) - rows:,} more", markup=False)
 
 
-def _verification(found: Any, rows: int) -> dict[str, Any]:
+def _verification(found: Verification, rows: int) -> dict[str, Any]:
     return {
         "view": found.view,
         "equal": found.equal,

@@ -139,10 +139,10 @@ class _Compiler:
         if node.how == "anti" and (pair := null_aware_key(node)):
             outer = self.dialect.render(pair[0], rows)
             inner = self.dialect.render(pair[1], rows)
-            shown = self.labelled(rows[: node.left.width])
+            kept = self.labelled(rows[: node.left.width])
             # an empty subquery keeps every row, NULLs too; both engines know NOT IN
             return (
-                f"SELECT {shown} FROM {left} l WHERE {outer} NOT IN (SELECT {inner} FROM {right} r)"
+                f"SELECT {kept} FROM {left} l WHERE {outer} NOT IN (SELECT {inner} FROM {right} r)"
             )
         condition = self.dialect.render(node.condition, rows)
         words = {

@@ -194,7 +194,7 @@ def _double(value: float, t: DataType) -> str:
 
 def _other(value: Any, t: DataType) -> str:
     if t == STRING:
-        return "'" + value.replace("'", "''") + "'"
+        return f"'{str(value).replace(chr(39), chr(39) * 2)}'"
     if t == BINARY:
         return "CAST('" + "".join(f"\\x{b:02X}" for b in value) + "' AS BLOB)"
     if t == DATE:

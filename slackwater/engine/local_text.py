@@ -61,10 +61,9 @@ def _substring(expr: Call, args: list[str]) -> str:
     What lies before the text counts: substring('abc', -5, 3) is 'a'.
     """
     text, position, length = args
-    first, count = expr.args[1], expr.args[2]
-    plain = isinstance(first, Literal) and isinstance(count, Literal)
-    if plain and first.value is not None and first.value >= 0 and (count.value or -1) >= 0:
-        return f"substring({text}, {max(first.value, 1)}, {count.value})"
+    first, count = (a.value if isinstance(a, Literal) else None for a in expr.args[1:])
+    if first is not None and count is not None and first >= 0 and count > 0:
+        return f"substring({text}, {max(first, 1)}, {count})"
     start = (
         f"(CASE WHEN {position} > 0 THEN CAST({position} AS BIGINT) - 1"
         f" WHEN {position} < 0 THEN length({text}) + {position} ELSE 0 END)"
@@ -112,7 +111,7 @@ def _locate(expr: Call, args: list[str]) -> str:
     tail = f"instr(substring({text}, {start}), {part})"
     return (
         f"(CASE WHEN {start} IS NULL THEN 0 WHEN {part} IS NULL OR {text} IS NULL THEN NULL"
-        f" WHEN greatest({start}, 0) = 0 THEN 0 WHEN {tail} = 0 THEN 0"
+        f" WHEN greatest({start}, 0) = 0 THEN 0 WHEN {part} = '' THEN 1 WHEN {tail} = 0 THEN 0"
         f" ELSE CAST({tail} + {start} - 1 AS INTEGER) END)"
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,15 +25,6 @@ from slackwater.errors import NeedsSpark, UserError
 from slackwater.planner.placement import LOAD_BYTES, QUERY_BYTES, Placement, choose
 from slackwater.planner.steps import StepReport, WriteSegments
 from slackwater.types import Schema, to_arrow_schema
-
-
-class Source(Protocol):
-    """Where the rows of a scanned relation are."""
-
-    schema: Schema
-
-    @property
-    def bytes(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -66,6 +57,9 @@ class Given:
     schema: Schema
     bytes: int
 
+
+Source = Stored | Files | Given
+"""Where the rows of a scanned relation are."""
 
 Sources = Mapping[str, Source]
 

@@ -141,6 +141,19 @@ class SparkEngine:
             frame = self.session.createDataFrame(frame)
         return self._view(frame)
 
+    def files(self, paths: Sequence[Path], format: str, schema: Schema) -> DataFrame:
+        """Files of others, read under a table's columns; bad rows raise."""
+        from pyspark.sql.types import StructType
+
+        reader = self.session.read.format(format)
+        if format != "parquet":
+            fields = tuple(Field(f.name, f.type, True) for f in schema)
+            reader = reader.schema(StructType.fromJson(schema_to_json(fields)))
+            reader = reader.option("mode", "FAILFAST")
+        if format == "csv":
+            reader = reader.option("header", "true").option("enforceSchema", "false")
+        return reader.load([str(p) for p in paths])
+
     def _view(self, frame: DataFrame) -> str:
         name = f"slackwater_{uuid.uuid4().hex}"
         frame.createOrReplaceTempView(name)

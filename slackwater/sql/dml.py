@@ -137,7 +137,7 @@ def stored(context: Context, target: Target, relation: Relation, named: list[int
     """Rows for the named columns, as rows of the table: assigned types, defaults, weight +1."""
     row = columns(relation.schema)
     exprs: list[Expr] = []
-    for i, f in enumerate(target.schema):
+    for i in range(len(target.schema)):
         if i in named:
             exprs.append(assign(row[named.index(i)], target, i))
         else:

@@ -7,13 +7,12 @@ call arrives under the name the user wrote and can be handed to Spark unchanged.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
 
 from slackwater.errors import SqlError
 
@@ -30,9 +29,9 @@ _KEPT_PARSERS = (
 class Dialect(Spark):
     """Spark SQL with plain function calls and raising casts."""
 
-    class Parser(Spark.Parser):
-        FUNCTIONS: dict[str, Any] = {}
-        FUNCTION_PARSERS = {
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: parser
             for name, parser in Spark.Parser.FUNCTION_PARSERS.items()
             if name in _KEPT_PARSERS
@@ -54,7 +53,8 @@ class Script:
 
 def split(text: str) -> list[Script]:
     """The statements of a script, without their semicolons."""
-    scripts, current = [], []
+    scripts: list[list[Token]] = []
+    current: list[Token] = []
     tokens = tokenize(text)
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -108,7 +108,8 @@ def parse(text: str) -> exp.Expr:
 def parse_expression(text: str) -> exp.Expr:
     """The syntax tree of a scalar expression, as in a column default."""
     tree = parse(f"SELECT {text}")
-    return tree.selects[0]
+    selected: exp.Expr = tree.args["expressions"][0]
+    return selected
 
 
 def _syntax_error(text: str, error: ParseError) -> SqlError:

@@ -167,9 +167,9 @@ def _gap_last(joined: Relation, conditions: list[Expr], start: int, gap: int) ->
     return _reordered(joined, conditions, order)
 
 
-def _reordered(joined: Relation, conditions: list[Expr], order: list[int]) -> Pulled:
+def _reordered(joined: Relation, conditions: Sequence[Expr], order: list[int]) -> Pulled:
     if order == list(range(joined.width)):
-        return Pulled(joined, conditions, False, None)
+        return Pulled(joined, list(conditions), False, None)
     row = columns(joined.schema)
     names = tuple(joined.schema[i].name for i in order)
     places = {old: new for new, old in enumerate(order)}

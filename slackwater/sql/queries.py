@@ -23,7 +23,7 @@ from slackwater.sql.scalars import Scalars
 from slackwater.sql.scope import Scope, scope_of
 from slackwater.sql.select import bind_select
 from slackwater.sql.tables import renamed, table_name, unordered, values
-from slackwater.types import Map
+from slackwater.types import DataType, Map
 
 
 def bind_query(context: Context, tree: exp.Expr, parent: Scope | None) -> Relation:
@@ -101,7 +101,7 @@ def aligned(
     start, end = span(tree.expression)
     if left.width != right.width:
         raise SqlError(
-            f"{word} needs the same number of columns on both sides: {left.width} and {right.width}.",
+            f"{word} needs as many columns on both sides: {left.width} and {right.width}.",
             code="COLUMN_COUNT",
             hint="Select the same columns on both sides.",
             start=start,
@@ -112,7 +112,7 @@ def aligned(
         common = functions.common_type([a.type, b.type])
         if common is None or (isinstance(common, Map) and word != "UNION"):
             raise SqlError(
-                f"{word}: column {i + 1} is {a.type.sql} on one side and {b.type.sql} on the other.",
+                f"{word}: column {i + 1} is {a.type.sql} on the left, {b.type.sql} on the right.",
                 code="WRONG_TYPES",
                 hint="Cast one of them.",
                 start=start,
@@ -122,11 +122,11 @@ def aligned(
     return _as_types(left, types), _as_types(right, types)
 
 
-def _as_types(relation: Relation, types: list[object]) -> Relation:
+def _as_types(relation: Relation, types: list[DataType]) -> Relation:
     if all(f.type == t for f, t in zip(relation.schema, types, strict=True)):
         return relation
     row = columns(relation.schema)
-    exprs = tuple(functions.coerce(c, t) for c, t in zip(row, types, strict=True))  # type: ignore[arg-type]
+    exprs = tuple(functions.coerce(c, t) for c, t in zip(row, types, strict=True))
     return Project(relation, exprs, tuple(f.name for f in relation.schema))
 
 

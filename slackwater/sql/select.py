@@ -27,7 +27,7 @@ from slackwater.sql.ordering import limited, ordinal, tie_break
 from slackwater.sql.parse import span
 from slackwater.sql.pretty import output_name
 from slackwater.sql.scalars import Scalars
-from slackwater.sql.scope import OuterColumn, Scope
+from slackwater.sql.scope import OuterColumn, Scope, scope_of, side_by_side
 from slackwater.types import Map
 
 
@@ -117,9 +117,7 @@ def _generators(context: Context, tree: exp.Expr, scope: Scope) -> tuple[Scope, 
     if isinstance(made[0], exp.Aliases):
         aliases = [a.name for a in made[0].args["expressions"]]
     relation, added = tables.generate(context, scope, call, outer, aliases)
-    wide = tables.side_by_side(
-        relation, scope, tables.scope_of(tables._only(added), "__generated__", None)
-    )
+    wide = side_by_side(relation, scope, scope_of(tables._only(added), "__generated__", None))
     tree = tree.copy()
     stand_ins = [exp.column(f.name, table="__generated__", quoted=True) for f in added]
     position = next(i for i, e in enumerate(tree.expressions) if _is_generator(e.unalias()))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sqlglot import exp
-from sqlglot.tokens import Token
+from sqlglot import Token, exp
 
 from slackwater.errors import SqlError
 from slackwater.sql.parse import Script, parse, span, split

@@ -205,7 +205,7 @@ def _join(context: Context, left: Scope, node: exp.Expr, parent: Scope | None) -
 
 
 def _kind(node: exp.Expr) -> str:
-    side, kind = (node.side or "").lower(), (node.kind or "").lower()
+    side, kind = (node.text("side").lower(), node.text("kind").lower())
     if kind in ("semi", "anti"):
         return kind
     return side if side in ("left", "right", "full") else "inner"

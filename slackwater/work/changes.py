@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from slackwater.algebra.expr import AggCall, Call, Literal, columns, conjunction
 from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relation, Scan, Union
 from slackwater.catalog.ids import timestamp
@@ -19,12 +18,13 @@ from slackwater.catalog.model import (
     Exists,
     FinishRun,
     ReplaceSegments,
+    Requirement,
     Run,
     Table,
     Update,
     WriteEvent,
 )
-from slackwater.engine.runner import Given, measurements, require_not_null
+from slackwater.engine.runner import measurements, require_not_null
 from slackwater.errors import SqlError, UserError, nearest
 from slackwater.planner.steps import StepReport, WriteSegments
 from slackwater.sql import build
@@ -114,7 +114,7 @@ class Transaction:
         if self.run is None:
             return None
         catalog = self.house.catalog
-        requires = [self.run.requirement]
+        requires: list[Requirement] = [self.run.requirement]
         requires += [r for lease in self.leases.values() for r in lease.requirements]
         requires += [Exists(id) for id in self.tables]
         try:

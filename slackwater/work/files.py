@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -13,7 +12,7 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from slackwater.errors import UserError
-from slackwater.types import Field, Schema, schema_to_json, to_arrow
+from slackwater.types import Schema, to_arrow
 from slackwater.work.changes import Transaction
 
 FORMATS = ("csv", "json", "parquet")
@@ -42,9 +41,7 @@ def ingest(
     if house.runner.placement == "spark" or (
         house.runner.placement == "auto" and size > house.runner.load_bytes
     ):
-        return transaction.append(
-            name, _by_spark(house.runner.spark.session, paths, format, schema)
-        )
+        return transaction.append(name, house.runner.spark.files(paths, format.lower(), schema))
     return sum(transaction.append(name, _read(path, format.lower(), schema)) for path in paths)
 
 
@@ -96,17 +93,3 @@ def _read(path: Path, format: str, schema: Schema) -> pa.Table:
             code="BAD_DATA",
             hint="Check the file against the table's columns (DESCRIBE table).",
         ) from error
-
-
-def _by_spark(session: Any, paths: list[Path], format: str, schema: Schema) -> Any:
-    from pyspark.sql.types import StructType
-
-    reader = session.read.format(format.lower())
-    if format.lower() != "parquet":
-        struct = StructType.fromJson(
-            schema_to_json(tuple(Field(f.name, f.type, True) for f in schema))
-        )
-        reader = reader.schema(struct).option("mode", "FAILFAST")
-        if format.lower() == "csv":
-            reader = reader.option("header", "true").option("enforceSchema", "false")
-    return reader.load([str(p) for p in paths])

@@ -71,7 +71,9 @@ class World:
 
     def known_names(self) -> list[str]:
         """The names of tables and views."""
-        return sorted(r.name for r in (*self.snapshot.tables(), *self.snapshot.views()))
+        return sorted(
+            [t.name for t in self.snapshot.tables()] + [v.name for v in self.snapshot.views()]
+        )
 
     def table(self, name: str) -> Table:
         """A table by name, for a change."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from slackwater.algebra.coercion import (
     can_assign,
     can_cast,
+    can_upcast,
     cast_nullable,
     common_type,
     is_interval,
@@ -86,8 +87,8 @@ def cast(expr: Expr, type: DataType, safe: bool = False) -> Expr | None:
         return expr
     if not portable_cast(expr.type, type):
         return None
-    nullable = safe or expr.nullable or cast_nullable(expr.type, type)
-    return Cast(type, nullable, expr, safe)
+    fails = not can_upcast(expr.type, type) if safe else cast_nullable(expr.type, type)
+    return Cast(type, expr.nullable or fails, expr, safe)
 
 
 def coerce(expr: Expr, type: DataType) -> Expr:

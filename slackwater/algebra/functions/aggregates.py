@@ -14,6 +14,7 @@ from slackwater.types import (
     INT,
     NULL,
     STRING,
+    TIMESTAMP,
     DataType,
     Decimal,
     is_atomic,
@@ -32,7 +33,6 @@ _ALIASES = {
     "std": "stddev_samp",
     "stddev": "stddev_samp",
     "variance": "var_samp",
-    "first_value": "first_value",
 }
 
 
@@ -50,7 +50,7 @@ def _number(name: str, args: Sequence[Expr]) -> Expr:
 
 
 def _sum(name: str, args: Sequence[Expr]) -> Shape | None:
-    if is_interval(args[0].type):
+    if is_interval(args[0].type) or args[0].type == TIMESTAMP:
         return None
     arg = _number(name, args)
     if isinstance(arg.type, Decimal):
@@ -59,7 +59,7 @@ def _sum(name: str, args: Sequence[Expr]) -> Shape | None:
 
 
 def _avg(name: str, args: Sequence[Expr]) -> Shape | None:
-    if is_interval(args[0].type):
+    if is_interval(args[0].type) or args[0].type == TIMESTAMP:
         return None
     arg = _number(name, args)
     if isinstance(arg.type, Decimal):
@@ -96,10 +96,6 @@ def _bits(name: str, args: Sequence[Expr]) -> Shape | None:
 
 def _spread(name: str, args: Sequence[Expr]) -> Shape | None:
     return (accept(name, args[0], DOUBLE, args),), DOUBLE, True
-
-
-def _spread_of_two(name: str, args: Sequence[Expr]) -> Shape | None:
-    return tuple(accept(name, a, DOUBLE, args) for a in args), DOUBLE, True
 
 
 AGGREGATES: dict[str, tuple[int, int | None, Callable[[str, Sequence[Expr]], Shape | None]]] = {

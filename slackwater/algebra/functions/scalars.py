@@ -14,9 +14,12 @@ from slackwater.types import (
     DOUBLE,
     FLOAT,
     INT,
+    INTEGRAL,
     NULL,
+    SMALLINT,
     STRING,
     TIMESTAMP,
+    TINYINT,
     DataType,
     Decimal,
     is_integral,
@@ -59,13 +62,13 @@ TEXT: dict[str, Signature] = {
     "translate": Signature((_S, _S, _S), _S, constant=1),
     "substring": Signature((_S, _I, _I), _S, defaults=(literal(2147483647),)),
     "left": Signature((_S, _I), _S),
-    "right": Signature((_S, _I), _S),
+    "right": Signature((_S, _I), _S, nullable=True),
     "repeat": Signature((_S, _I), _S),
     "lpad": Signature((_S, _I, _S), _S, defaults=(literal(" "),)),
     "rpad": Signature((_S, _I, _S), _S, defaults=(literal(" "),)),
     "instr": Signature((_S, _S), _I),
     "locate": Signature((_S, _S, _I), _I, defaults=(literal(1),)),
-    "split_part": Signature((_S, _S, _I), _S),
+    "split_part": Signature((_S, _S, _I), _S, nullable=True),
     **{n: Signature((_S, _S), BOOLEAN) for n in ("startswith", "endswith", "contains")},
     **{n: Signature((_S, _S), BOOLEAN) for n in ("like", "ilike")},
 }
@@ -132,19 +135,36 @@ NUMBERS: dict[str, Signature] = {
 SIGNATURES: dict[str, Signature] = {**TEXT, **DATES, **NUMBERS}
 
 
+_DAYS = (TINYINT, SMALLINT, INT, STRING, NULL)
+_EXACT_TYPES: dict[str, tuple[DataType, ...]] = {
+    "date_add": _DAYS,
+    "date_sub": _DAYS,
+    "unix_date": (DATE, NULL),
+    **dict.fromkeys(("unix_seconds", "unix_millis", "unix_micros"), (TIMESTAMP, NULL)),
+    **dict.fromkeys(("timestamp_seconds", "timestamp_millis", "timestamp_micros"), INTEGRAL),
+}
+"""Functions that coerce less than others: the types that may stand in the last place."""
+
+
 def scalar(name: str, args: Sequence[Expr]) -> Expr | None:
     """A call by its signature."""
     signature = SIGNATURES[name]
     filled = _filled(name, signature, args)
     if filled is None or not _constant(signature, filled):
         return None
+    if name in _EXACT_TYPES and any(a.type not in _EXACT_TYPES[name] for a in filled[-1:]):
+        return None  # Spark refuses, or computes on another type
     coerced = [
         accept(name, a, t, args) for a, t in zip(filled, _types(signature, filled), strict=True)
     ]
-    nullable = (
-        any(a.nullable for a in coerced) if signature.nullable is None else signature.nullable
-    )
-    return Call(signature.result, nullable, name, tuple(coerced))
+    return Call(signature.result, _nullable(name, signature, coerced), name, tuple(coerced))
+
+
+def _nullable(name: str, signature: Signature, args: Sequence[Expr]) -> bool:
+    """`locate` starts at nothing for a NULL start, and finds nothing."""
+    if signature.nullable is not None:
+        return signature.nullable
+    return any(a.nullable for a in (args[:2] if name == "locate" else args))
 
 
 def _filled(name: str, signature: Signature, args: Sequence[Expr]) -> list[Expr] | None:
@@ -224,6 +244,8 @@ def not_a_number(name: str, args: Sequence[Expr]) -> Expr | None:
 
 def concat_ws(name: str, args: Sequence[Expr]) -> Expr | None:
     """Joins what is not NULL; NULL only for a NULL separator."""
+    if name in _EXACT_TYPES and any(a.type not in _EXACT_TYPES[name] for a in filled[-1:]):
+        return None  # Spark refuses, or computes on another type
     coerced = [accept(name, a, STRING, args) for a in args]
     return Call(STRING, coerced[0].nullable, name, tuple(coerced))
 
