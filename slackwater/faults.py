@@ -1,7 +1,8 @@
 """Named points at which a test may kill or pause the process.
 
-Set `SLACKWATER_CRASH_AT=point` to die by SIGKILL there, as a power cut would do, or
-`SLACKWATER_PAUSE_AT=point:seconds` to sleep there once, as a stopped machine would do.
+Set `SLACKWATER_CRASH_AT=point` to die by SIGKILL there, as a power cut would do (`point:2`: the
+second time the process comes by), or `SLACKWATER_PAUSE_AT=point:seconds` to sleep there once, as
+a stopped machine would do.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ POINTS = (
 
 
 _stopped = False
+_passed = 0  # how often the process came by the point at which it is to die
 
 
 def stopped() -> bool:
@@ -35,12 +37,20 @@ def stopped() -> bool:
 
 def reached(point: str) -> None:
     """Mark that the process is at `point`."""
-    if os.environ.get("SLACKWATER_CRASH_AT") == point:
-        os.kill(os.getpid(), signal.SIGKILL)
+    name, _, times = os.environ.get("SLACKWATER_CRASH_AT", "").partition(":")
+    if name == point:
+        _crash(int(times or 1))
     name, _, seconds = os.environ.get("SLACKWATER_PAUSE_AT", "").partition(":")
     if name == point:
         os.environ.pop("SLACKWATER_PAUSE_AT")
         _pause(float(seconds))
+
+
+def _crash(times: int) -> None:
+    global _passed
+    _passed += 1
+    if _passed == times:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _pause(seconds: float) -> None:

@@ -140,8 +140,8 @@ TRIPLES: list[tuple[DataType, ...]] = [
     (DATE, DATE, DATE),
 ]
 SHAPES = [*((t,) for t in VALUES), *PAIRS, *TRIPLES]
-_SMALL = {STRING: [None, "", "a", "abcab", "ab", "äb", ","], INT: [None, 0, 1, -2, 3, 2**31 - 1]}
-_WORDS = [None, "", "a", "Ab c", "12", " -7 ", "1.5", "2020-02-29", "true", "äb"]
+_SMALL = {STRING: [None, "", "a", "abcab", "äb"], INT: [None, 0, 1, -2, 2**31 - 1]}
+_WORDS = [None, "", "Ab c", " -7 ", "1.5", "2020-02-29", "true", "äb"]
 SCALARS = sorted(
     PORTABLE - set(AGGREGATES) - set(WINDOWS) - {"cast", "try_cast", "repeat", "lpad", "rpad"}
 )
@@ -471,8 +471,10 @@ def _aggregates(columns: list[Column]) -> Iterator[Expr]:
     for name, (least, _, _) in AGGREGATES.items():
         for args in [[c] for c in columns[2:]] if least else [[], columns[2:4], [columns[2]]]:
             for distinct, kept in ((False, None), (True, None), (False, where)):
+                if distinct and (not args or args[0].type not in (INT, _D12, STRING)):
+                    continue  # Spark expands its input once per distinct column
                 try:
-                    found = aggregate(name, args, distinct and bool(args), kept)
+                    found = aggregate(name, args, distinct, kept)
                 except SqlError:
                     continue
                 if found is not None and is_portable(found) and not may_raise(found):
@@ -507,6 +509,8 @@ def _windows(columns: list[Column]) -> Iterator[Expr]:
     for name, (least, _, _) in {**AGGREGATES, **WINDOWS}.items():
         usual: list[list[Any]] = [[c] for c in columns[2:]] if least else [[]]
         for args in extra.get(name, usual):
+            if args and args[0].type in (TINYINT, SMALLINT, FLOAT, _D5, _D20):
+                continue  # as their neighbours; Spark compiles every window anew
             ranked = name in FRAMELESS
             for frame, order in itertools.product([None] if ranked else _FRAMES, ([key], [])):
                 if order or (frame is None and not ranked):

@@ -45,11 +45,6 @@ SYSTEM_DECIMAL = Decimal(38, 18)
 DATETIMES: tuple[DataType, ...] = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _PRECEDENCE: tuple[DataType, ...] = (*INTEGRAL, FLOAT, DOUBLE)
 _INTEGRAL_DIGITS: dict[DataType, int] = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
-_AS_DECIMAL: dict[DataType, Decimal] = {
-    **{t: Decimal(digits, 0) for t, digits in _INTEGRAL_DIGITS.items()},
-    FLOAT: Decimal(14, 7),
-    DOUBLE: Decimal(30, 15),
-}
 _LIMITS: dict[DataType, int] = {TINYINT: 7, SMALLINT: 15, INT: 31, BIGINT: 63}
 
 
@@ -245,7 +240,7 @@ def can_upcast(source: DataType, target: DataType) -> bool:
     if isinstance(target, Decimal):
         return is_numeric(source) and not is_fractional(source) and _covers(target, source)
     if isinstance(source, Decimal):
-        return target in _AS_DECIMAL and _covers(_AS_DECIMAL[target], source)
+        return source.scale == 0 and source.precision < _INTEGRAL_DIGITS.get(target, 0)
     if not (source in _PRECEDENCE and target in _PRECEDENCE):
         return False
     return _PRECEDENCE.index(source) <= _PRECEDENCE.index(target)

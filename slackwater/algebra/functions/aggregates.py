@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from slackwater.algebra.coercion import bounded, is_interval, make_cast, wrong_types
 from slackwater.algebra.expr import AggCall, Expr, Frame, Literal, SortKey, WindowCall
 from slackwater.algebra.functions.scalars import accept
+from slackwater.errors import SqlError
 from slackwater.types import (
     BIGINT,
     BOOLEAN,
@@ -206,6 +207,12 @@ def window(
     shape = _window_shape(name, args)
     if shape is None or not _portable_frame(frame):
         return None
+    if not order_by and (name in FRAMELESS or name == "nth_value"):
+        raise SqlError(
+            f"Window function '{name}' needs an order.",
+            code="WINDOW_NOT_ORDERED",
+            hint="Add ORDER BY to its OVER clause.",
+        )
     if name in FRAMELESS:
         frame = None
     elif frame is None:

@@ -135,10 +135,11 @@ NUMBERS: dict[str, Signature] = {
 SIGNATURES: dict[str, Signature] = {**TEXT, **DATES, **NUMBERS}
 
 
-_DAYS = (TINYINT, SMALLINT, INT, STRING, NULL)
+_SMALL_NUMBERS = (TINYINT, SMALLINT, INT, STRING, NULL)
 _EXACT_TYPES: dict[str, tuple[DataType, ...]] = {
-    "date_add": _DAYS,
-    "date_sub": _DAYS,
+    "date_add": _SMALL_NUMBERS,
+    "date_sub": _SMALL_NUMBERS,
+    "split_part": _SMALL_NUMBERS,
     "unix_date": (DATE, NULL),
     **dict.fromkeys(("unix_seconds", "unix_millis", "unix_micros"), (TIMESTAMP, NULL)),
     **dict.fromkeys(("timestamp_seconds", "timestamp_millis", "timestamp_micros"), INTEGRAL),
@@ -152,7 +153,7 @@ def scalar(name: str, args: Sequence[Expr]) -> Expr | None:
     filled = _filled(name, signature, args)
     if filled is None or not _constant(signature, filled):
         return None
-    if name in _EXACT_TYPES and any(a.type not in _EXACT_TYPES[name] for a in filled[-1:]):
+    if name in _EXACT_TYPES and filled[-1].type not in _EXACT_TYPES[name]:
         return None  # Spark refuses, or computes on another type
     coerced = [
         accept(name, a, t, args) for a, t in zip(filled, _types(signature, filled), strict=True)
@@ -244,8 +245,6 @@ def not_a_number(name: str, args: Sequence[Expr]) -> Expr | None:
 
 def concat_ws(name: str, args: Sequence[Expr]) -> Expr | None:
     """Joins what is not NULL; NULL only for a NULL separator."""
-    if name in _EXACT_TYPES and any(a.type not in _EXACT_TYPES[name] for a in filled[-1:]):
-        return None  # Spark refuses, or computes on another type
     coerced = [accept(name, a, STRING, args) for a in args]
     return Call(STRING, coerced[0].nullable, name, tuple(coerced))
 
