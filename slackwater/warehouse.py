@@ -167,6 +167,7 @@ class Warehouse:
         self._transaction = Transaction(self._house)
         try:
             yield self
+            self._require_open()
         except BaseException as error:
             self._transaction.rollback(error)
             raise

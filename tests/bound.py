@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 
 from bench import corpus
@@ -22,6 +24,9 @@ from tests.corpus import SCALE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+DRIVER_SECONDS = 20
+"""A query of a corpus at the tests' scale takes well under a second in process."""
 
 
 @cache
@@ -58,10 +63,25 @@ def on_driver(kind: str, relation: Relation, scale: float = SCALE) -> pa.Table:
     """The relation's rows, computed in this process."""
     files = corpus.generate(kind, scale)
     inputs = {scan.source: read_files([str(files[scan.source])]) for scan in relation.scans()}
+    statement = compile_query(relation, LOCAL, inputs)
     schema = to_arrow_schema(relation.schema)
-    engine = LocalEngine(Path(tempfile.gettempdir()))
+    engine = LimitedEngine(Path(tempfile.gettempdir()))
     try:
-        statement = compile_query(relation, LOCAL, inputs)
         return pa.Table.from_batches(engine.batches(statement, schema), schema)
     finally:
         engine.close()
+
+
+class LimitedEngine(LocalEngine):
+    """Gives up after `DRIVER_SECONDS`: a plan that went astray fails its own test only."""
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor = super()._cursor()
+        self._timer = Timer(DRIVER_SECONDS, cursor.interrupt)
+        self._timer.daemon = True
+        self._timer.start()
+        return cursor
+
+    def close(self) -> None:
+        self._timer.cancel()
+        super().close()

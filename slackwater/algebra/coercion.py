@@ -249,7 +249,11 @@ def can_upcast(source: DataType, target: DataType) -> bool:
 def _safe_to_decimal(source: DataType, target: Decimal) -> bool:
     if source == BOOLEAN:
         return target.precision - target.scale >= 1
-    return (is_integral(source) or isinstance(source, Decimal)) and _covers(target, source)
+    if isinstance(source, Decimal):
+        # with an integral digit to spare, rounding cannot overflow
+        spare = (target.precision - target.scale) - (source.precision - source.scale)
+        return spare > 0 or _covers(target, source)
+    return is_integral(source) and _covers(target, source)
 
 
 def can_cast(source: DataType, target: DataType) -> bool:

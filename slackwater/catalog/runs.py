@@ -18,10 +18,11 @@ from slackwater.catalog.ids import new_id, timestamp
 from slackwater.catalog.keepalive import Keepalive
 from slackwater.catalog.leases import Lease, is_held
 from slackwater.catalog.model import Run, RunRecord
-from slackwater.catalog.process import Owner, is_live, this_process
+from slackwater.catalog.process import Owner, is_dead, is_live, this_process
 from slackwater.catalog.tables import runs
 
 RUN_TTL_SECONDS = 60.0
+SILENT_SECONDS = 24 * 3600.0
 
 
 class _Beat:
@@ -78,10 +79,15 @@ def end(connection: Connection, run_id: str, state: str, now: float, **values: A
 
 
 def abort(database: Database, keepalive: Keepalive, run: Run, error: str) -> None:
-    """Give the run up. What it wrote is garbage from now on."""
+    """Give the run up. What it wrote is garbage from now on.
+
+    A run that was revoked meanwhile may have written since its directory was looked through.
+    """
     forget(keepalive, run.id)
     with database.writing() as connection:
-        end(connection, run.id, "aborted", database.now(connection), error=error)
+        if not end(connection, run.id, "aborted", database.now(connection), error=error):
+            late = update(runs).where(runs.c.id == run.id, runs.c.state == "revoked")
+            connection.execute(late.values(state="aborted", swept=0))
 
 
 def revoke_abandoned(database: Database) -> tuple[RunRecord, ...]:
@@ -116,9 +122,16 @@ def ended_unswept(database: Database) -> tuple[RunRecord, ...]:
 
 
 def mark_swept(database: Database, run_id: str) -> None:
-    """The run's directory holds no garbage."""
+    """The run's directory holds no garbage, unless a revoked writer may still wake and write."""
     with database.writing() as connection:
-        connection.execute(update(runs).where(runs.c.id == run_id).values(swept=1))
+        row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
+        if row.state != "revoked" or _is_silenced(row, database.now(connection)):
+            connection.execute(update(runs).where(runs.c.id == run_id).values(swept=1))
+
+
+def _is_silenced(row: Row[Any], now: float) -> bool:
+    """Whether a revoked writer will write no more: its process is gone, or silent for a day."""
+    return is_dead(Owner.from_json(row.owner)) or row.ended_at < now - SILENT_SECONDS
 
 
 def _record(row: Row[Any]) -> RunRecord:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import typer
@@ -10,6 +12,10 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from slackwater import Warehouse
+
+
+QUIET = (Path(__file__).parent / "log4j2.properties").as_uri()
+"""Spark's own log would drown ours; only its errors are shown, unless --debug is given."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,8 @@ class Session:
         """Open the warehouse; only `init` and `demo` create one."""
         import slackwater
 
+        if not self.debug:
+            os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
         settings: dict[str, Any] = {
             "placement": self.placement,
             "catalog_url": self.catalog_url,

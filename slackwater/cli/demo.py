@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +27,7 @@ MARKER = ".slackwater-demo"
 def demo(
     ctx: typer.Context,
     folder: Annotated[Path, typer.Option(help="Where data and results go.")] = Path("demo-data"),
-    scale: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 0.1,
+    scale: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 0.03,
     batches: Annotated[int, typer.Option(min=1, help="How many change batches.")] = 10,
     share: Annotated[float, typer.Option(help="Share of orders that a batch touches.")] = 0.002,
     seed: Annotated[int, typer.Option(help="Of the stream of changes.")] = 7,
@@ -38,14 +40,8 @@ def demo(
     begun = time.perf_counter()
     prepare(folder)
     data, stream = _data(own, folder, scale, batches, share, seed)
-    tallies: dict[str, Tally] = {}
-    equal: dict[str, bool] = {}
-    for placement in (own.placement, "spark") if spark_pass else (own.placement,):
-        where = folder / f"warehouse-{placement}"
-        with Session(str(where), placement, None, own.spark_master).open(create=True) as db:
-            tallies[placement], verified = _pass(own, db, data, stream, placement)
-            for view, same in verified.items():
-                equal[view] = same and equal.get(view, True)
+    placements = [own.placement, "spark"] if spark_pass else [own.placement]
+    tallies, equal = _passes(own, folder, data, stream, list(dict.fromkeys(placements)))
     first = folder / f"warehouse-{own.placement}"
     print_summary(own, tallies, equal, first, time.perf_counter() - begun)
     if not all(equal.values()):
@@ -85,6 +81,28 @@ def _data(
     return data, stream
 
 
+def _passes(
+    own: Session, folder: Path, data: Path, stream: Stream, placements: list[str]
+) -> tuple[dict[str, Tally], dict[str, bool]]:
+    """Each pass in a warehouse of its own, all on one Spark session; views equal in all?"""
+    tallies: dict[str, Tally] = {}
+    equal: dict[str, bool] = {}
+    with ExitStack() as opened:
+        spark: Any = None
+        for placement in placements:
+            where = dataclasses.replace(
+                own,
+                warehouse=str(folder / f"warehouse-{placement}"),
+                placement=placement,
+                catalog_url=None,
+            )
+            db = opened.enter_context(where.open(create=True, spark=spark))
+            tallies[placement], verified = _pass(own, db, data, stream, placement)
+            equal = {view: same and equal.get(view, True) for view, same in verified.items()}
+            spark = db.spark if placement != placements[-1] else None
+    return tallies, equal
+
+
 def _pass(
     own: Session, db: Warehouse, data: Path, stream: Stream, placement: str
 ) -> tuple[Tally, dict[str, bool]]:
@@ -99,7 +117,7 @@ def _pass(
         stage.next("load")
         play.create_tables(db)
         for name, rows, seconds in play.load_tables(db, data, stream):
-            own.out.print(f"loaded {name:<9} {rows:>9,} rows {seconds:6.2f} s {stage.engines()}")
+            own.out.print(f"loaded {name:<9}{rows:>9,} rows in {seconds:5.2f} s {stage.engines()}")
         stage.next("first computation of six views")
         play.create_views(db)
         tally.add(tuple(db.refresh(*VIEWS)), initial=True)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from slackwater.cli.output import table
+from slackwater.cli.output import print_table, table
 
 if TYPE_CHECKING:
     from slackwater import Warehouse
     from slackwater.cli.context import Session
     from slackwater.demo.play import Refreshed, Tally
+    from slackwater.planner.steps import StepReport
+    from slackwater.work.refreshing import RefreshReport
 
 
 class Stage:
@@ -31,7 +33,7 @@ class Stage:
         self._progress = Progress(*columns, console=own.out, transient=True)
         self._task = self._progress.add_task("", total=total, step="")
         self._db = db
-        self._steps: list[Any] = []
+        self._steps: list[StepReport] = []
 
     def next(self, description: str) -> None:
         """The stage that begins now."""
@@ -43,7 +45,7 @@ class Stage:
         self._steps.clear()
         return f"on {' and '.join(used)}" if used else ""
 
-    def _on_step(self, step: Any) -> None:
+    def _on_step(self, step: StepReport) -> None:
         if step.state == "end":
             self._steps.append(step)
         self._progress.update(self._task, step=f"{step.engine}: {step.name}")
@@ -66,8 +68,8 @@ class Stage:
 def print_batch(own: Session, done: Refreshed, tally: Tally) -> None:
     """What a batch brought, and how each view was refreshed, beside a recompute."""
     own.out.print(_headline(done))
-    names = ("view", "mode", "rows", "refresh s", "recompute s", "steps", "why")
-    own.out.print(table(names, [_line(report, tally) for report in done.reports]))
+    names = ("view", "rows", "mode", "why", "refresh s", "recompute s", "steps")
+    print_table(own.out, table(names, [_line(report, tally) for report in done.reports]))
 
 
 def print_batch_line(own: Session, done: Refreshed, tally: Tally) -> None:
@@ -85,17 +87,21 @@ def _headline(done: Refreshed) -> Text:
     )
 
 
-def _line(report: Any, tally: Tally) -> tuple[Any, ...]:
+def _line(report: RefreshReport, tally: Tally) -> tuple[Any, ...]:
     recompute = tally.recompute_seconds.get(report.view)
     return (
         report.view,
-        report.mode,
         report.rows,
+        report.mode,
+        ", ".join(report.reasons),
         f"{report.seconds:.2f}",
         None if recompute is None else f"{recompute:.2f}",
-        ", ".join(f"{s.name} {s.engine} {s.seconds:.2f} s" for s in report.steps),
-        ", ".join(report.reasons),
+        ", ".join(_step(step, report.view) for step in report.steps),
     )
+
+
+def _step(step: StepReport, view: str) -> str:
+    return f"{step.name.removesuffix(f' {view}')} on {step.engine} in {step.seconds:.2f} s"
 
 
 def print_summary(
@@ -105,9 +111,9 @@ def print_summary(
     own.out.rule("Summary", align="left")
     names = ["view", "refreshes", "mode"]
     for placement in tallies:
-        names += [f"{placement}: engine", f"{placement}: refresh s", f"{placement}: recompute s"]
+        names += [f"{placement}: engine", "refresh s", "recompute s"]
     lines = [_summary_line(view, tallies, same) for view, same in equal.items()]
-    own.out.print(table([*names, "equals recompute"], lines))
+    print_table(own.out, table([*names, "equals recompute"], lines))
     _say_what_was_done(own, tallies)
     own.out.print(f"Results, as plain Parquet: {folder / 'published'}")
     own.out.print(f"Look around: slackwater -w {folder} status")

@@ -12,7 +12,7 @@ from rich.text import Text
 from slackwater.cli import checks, exits, store_checks
 from slackwater.cli.checks import Finding, Verdict
 from slackwater.cli.context import Session, session
-from slackwater.cli.output import print_json, table
+from slackwater.cli.output import print_json, print_table, table
 
 _STYLES = {Verdict.ok: "green", Verdict.warn: "yellow", Verdict.fail: "bold red"}
 
@@ -30,7 +30,7 @@ def doctor(
     if json:
         print_json([dataclasses.asdict(f) for f in findings])
     else:
-        own.out.print(table(("check", "", "found", "what to do"), map(_line, findings)))
+        print_table(own.out, table(("check", "", "found", "what to do"), map(_line, findings)))
     if any(f.verdict is Verdict.fail for f in findings):
         raise typer.Exit(exits.STATE_ERROR)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from slackwater.cli.context import Session, session
-from slackwater.cli.output import print_json, size, table
+from slackwater.cli.output import print_json, print_table, size, table
 
 
 def explain(
@@ -37,8 +37,10 @@ def status(
         print_json(found)
         return
     names = ("name", "kind", "version", "rows", "size", "segments")
-    own.out.print(table(names, map(_stored, found["tables"]), title="Tables"))
-    own.out.print(table((*names, "as of", "fresh"), map(_viewed, found["views"]), title="Views"))
+    print_table(own.out, table(names, map(_stored, found["tables"]), title="Tables"))
+    print_table(
+        own.out, table((*names, "as of", "fresh"), map(_viewed, found["views"]), title="Views")
+    )
 
 
 def history(
@@ -79,4 +81,4 @@ def _count(value: int | None) -> str:
 def _print_events(own: Session, events: list[dict[str, Any]]) -> None:
     """Columns are the keys that the events have, in the order of their first appearance."""
     names = list(dict.fromkeys(key for event in events for key in event))
-    own.out.print(table(names, [[event.get(n) for n in names] for event in events]))
+    print_table(own.out, table(names, [[event.get(n) for n in names] for event in events]))

@@ -14,12 +14,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
     from slackwater.cli.context import Session
     from slackwater.result import Result
+
+
+_WIDEST = 100_000
 
 
 class Format(StrEnum):
@@ -84,7 +88,7 @@ def print_result(session: Session, result: Result, style: Format, statement: str
             _print_csv([f.name for f in result.schema], result.fetchall())
     elif result.has_rows:
         rows = result.fetchall()
-        session.out.print(table([f.name for f in result.schema], rows), crop=False)
+        print_table(session.out, table([f.name for f in result.schema], rows))
         session.out.print(counted(len(rows), "row"), style="dim")
     elif result.message:
         session.out.print(Text(result.message))
@@ -105,6 +109,12 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") 
     for row in rows:
         shown.add_row(*(cell(value) for value in row))
     return shown
+
+
+def print_table(console: Console, shown: Table) -> None:
+    """The whole table, however wide: a cut value is a wrong value."""
+    wide = console.options.update(max_width=_WIDEST)
+    console.print(shown, width=console.measure(shown, options=wide).maximum, crop=False)
 
 
 def cell(value: Any) -> Text:

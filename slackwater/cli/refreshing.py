@@ -9,7 +9,7 @@ import typer
 
 from slackwater.cli import exits
 from slackwater.cli.context import Session, session
-from slackwater.cli.output import counted, print_json, table
+from slackwater.cli.output import counted, print_json, print_table, table
 from slackwater.cli.steps import showing_steps
 from slackwater.errors import UserError
 
@@ -95,7 +95,7 @@ def _print_reports(own: Session, reports: list[RefreshReport]) -> None:
         )
         for r in reports
     ]
-    own.out.print(table(names, lines))
+    print_table(own.out, table(names, lines))
 
 
 def _print_verification(own: Session, found: Verification, rows: int) -> None:

@@ -83,6 +83,8 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if column.type == field.type:
         return column
+    if pa.types.is_null(field.type):
+        return pa.chunked_array([pa.nulls(len(column))])
     if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
         naive = column.cast(pa.timestamp("us"))
         return naive.cast(pa.timestamp("us", tz=field.type.tz)) if field.type.tz else naive

@@ -89,6 +89,7 @@ class Runner:
 
     def query(self, relation: Relation, sources: Sources) -> tuple[pa.Table, StepReport]:
         """The rows of a relation, on the driver."""
+        self._require_segments(relation, sources)
         placement = self.place(relation, sources, load=False)
         schema = to_arrow_schema(relation.schema)
         with self._measured("query", placement) as measure:
@@ -106,6 +107,7 @@ class Runner:
 
     def frame(self, relation: Relation, sources: Sources) -> Any:
         """The relation as a lazy Spark DataFrame, under its own column names."""
+        self._require_segments(relation, sources)
         names = [f.name for f in relation.schema]
         inputs = self._spark_inputs(relation, sources)
         return self.spark.frame(compile_query(relation, self.spark.dialect, inputs, names))
@@ -115,6 +117,14 @@ class Runner:
         dialect = self.spark.dialect if engine == "spark" else self.local.dialect
         inputs = {s.source: dialect.quote(s.name) for s in relation.scans()}
         return compile_query(relation, dialect, inputs)
+
+    def _require_segments(self, relation: Relation, sources: Sources) -> None:
+        """Every file that is to be read is there, in full length: a look costs microseconds, and
+        an engine's own complaint would not say what to do."""
+        for scan in relation.scans():
+            source = sources[scan.source]
+            for segment in source.segments if isinstance(source, Stored) else ():
+                self.storage.check(segment)
 
     def _local_table(self, relation: Relation, sources: Sources, schema: pa.Schema) -> pa.Table:
         return pa.Table.from_batches(self._local_batches(relation, sources, schema), schema)
@@ -173,6 +183,7 @@ class Runner:
 
     def run(self, step: WriteSegments, run: Run, sources: Sources) -> tuple[Segment, ...]:
         """Compute a step's rows and write them as segments of the run."""
+        self._require_segments(step.relation, sources)
         placement = self.place(step.relation, sources, step.load)
         with self._measured(step.name, placement) as measure:
             segments = self._write(step, run, sources, placement, measure)
@@ -272,6 +283,7 @@ def require_not_null(
     """Refuse NULLs in NOT NULL columns, as the files' own statistics tell them."""
     strict = {f.name for f in schema if not f.nullable}
     for segment in segments if strict else ():
+        storage.check(segment)
         footer = pq.read_metadata(storage.path(segment))
         for group in range(footer.num_row_groups):
             for i in range(footer.num_columns):

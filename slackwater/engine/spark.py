@@ -103,9 +103,11 @@ class SparkEngine:
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.appName("slackwater").master(self._master)
+        quiet = Path(__file__).with_name("log4j2.properties").as_uri()
         settings = {
             **DEFAULTS,
             "spark.sql.warehouse.dir": str(self._root / "spark"),
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
             **self._config,
         }
         for key, value in settings.items():

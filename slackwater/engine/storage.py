@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from slackwater import faults
 from slackwater.catalog.model import Run, Segment
+from slackwater.catalog.transaction import run_revoked
 from slackwater.engine.files import disk_errors, remove_file, remove_tree, sync, sync_upwards
 from slackwater.engine.segment_writer import SegmentWriter
 from slackwater.errors import InternalError, StateError
@@ -38,7 +40,7 @@ class Storage:
         """Stream rows with weights into new segments; no rows make no segment."""
         if WEIGHT not in schema.names:
             raise InternalError(f"rows for {relation_id} have no {WEIGHT} column")
-        with disk_errors(self.root):
+        with disk_errors(self.root), _own_files(run):
             directory = self.fresh_directory(run, relation_id)
             segments = tuple(self._write(directory, batches, schema))
             sync_upwards(directory, self.root)
@@ -59,7 +61,7 @@ class Storage:
         place = self.root / directory
         if not place.resolve().is_relative_to(self.run_directory(run).resolve()):
             raise InternalError(f"{directory} is not in the directory of run {run.id}")
-        with disk_errors(self.root):
+        with disk_errors(self.root), _own_files(run):
             files = [self._adopt(path, relation_id) for path in _data_files(place)]
             for parent in {path.parent for path in _data_files(place)} | {place}:
                 sync_upwards(parent, self.root)
@@ -144,6 +146,15 @@ class Storage:
     def free_bytes(self) -> int:
         """How much the disk can still take."""
         return shutil.disk_usage(self.root).free
+
+
+@contextmanager
+def _own_files(run: Run) -> Iterator[None]:
+    """Only a collector that has revoked the run deletes what the run has just written."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise run_revoked(run.id, "revoked, and its files were collected") from error
 
 
 def _data_files(directory: Path) -> list[Path]:

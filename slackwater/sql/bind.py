@@ -29,7 +29,7 @@ def bind(text: str, surroundings: Context) -> Relation:
     """The relation of a query text. Mistakes are `SqlError`s that know their place."""
     try:
         tree = parse(text)
-        if not isinstance(tree, exp.Query):
+        if not isinstance(tree, exp.Query | exp.Values):
             raise SqlError(
                 "This is not a query.",
                 code="SYNTAX_ERROR",

@@ -184,11 +184,17 @@ def aggregate(s: Scalars, node: exp.Expr, where: exp.Expr | None = None) -> Expr
             code="AGGREGATE_MISUSE",
             hint=_way_out(s.clause),
         )
-    inner = replace(s, aggregates=False, windows=False, clause="an aggregate's argument")
+    inner = _argument_scope(s)
     distinct, args = _arguments(inner, node)
     predicate = inner.predicate(where) if where is not None else None
     made = functions.aggregate(name, args, distinct=distinct, where=predicate)
     return made if made is not None else s.context.spark_aggregate(name, args, distinct, predicate)
+
+
+def _argument_scope(s: Scalars) -> Scalars:
+    """Inside an aggregate columns go before aliases, and neither aggregates nor windows stand."""
+    clause = "an aggregate's argument"
+    return replace(s, aggregates=False, windows=False, aliases_first=False, clause=clause)
 
 
 def _way_out(clause: str) -> str:
@@ -220,7 +226,7 @@ def within_group(s: Scalars, node: exp.Expr) -> Expr:
     """percentile_cont(…) WITHIN GROUP (ORDER BY …): Spark's own."""
     if not s.aggregates:
         return aggregate(s, node.this)
-    inner = replace(s, aggregates=False, windows=False, clause="an aggregate's argument")
+    inner = _argument_scope(s)
     args = inner.bind_all(node.this.expressions)
     keys = [sort_key(inner, o) for o in node.expression.expressions]
     places = ", ".join(f"{{{i}}}" for i in range(len(args)))

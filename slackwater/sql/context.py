@@ -107,7 +107,7 @@ class Context:
     def spark_window(self, call: WindowCall) -> Expr:
         """A window function only Spark computes."""
         places = ", ".join(f"{{{i}}}" for i in range(len(call.args)))
-        text = f"{call.name}({places})"
+        text = f"{call.name}({places or ('*' if call.name == 'count' else '')})"
         order = call.order_by and ", ".join(
             f"{{{len(call.args) + i}}}" for i in range(len(call.order_by))
         )

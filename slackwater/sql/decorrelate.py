@@ -85,10 +85,35 @@ def two_valued(predicate: Expr) -> Expr:
     return predicate.replace(two_valued=True) if isinstance(predicate, MatchQuery) else predicate
 
 
+def negations_inward(expr: Expr) -> Expr:
+    """NOT (x IN q) means "surely not in q": (x IN q) IS FALSE, with the unknown told apart.
+
+    Like Spark's optimizer we move NOT through AND and OR first.
+    """
+
+    def change(e: Expr) -> Expr | None:
+        if not (isinstance(e, Call) and e.name == "not" and has_subquery(e)):
+            return None
+        inner = e.args[0]
+        if isinstance(inner, MatchQuery):
+            exact = inner.replace(two_valued=False)
+            return Call(BOOLEAN, e.nullable, "is_false", (exact,)) if inner.two_valued else None
+        if isinstance(inner, Call) and inner.name == "not":
+            return negations_inward(inner.args[0])
+        if isinstance(inner, Call) and inner.name in ("and", "or"):
+            parts = tuple(negations_inward(build.negation(a)) for a in inner.args)
+            return inner.replace(name="or" if inner.name == "and" else "and", args=parts)
+        return None
+
+    result: Expr = transform(expr, change)
+    return result
+
+
 def lift(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[Expr]]:
     """The relation with a column added behind for each subquery in the expressions, and the
     expressions reading those columns."""
     found: dict[Expr, Expr] = {}
+    exprs = [negations_inward(e) for e in exprs]
     for expr in exprs:
         for node in expr.walk():
             if isinstance(node, ScalarQuery | MatchQuery) and node not in found:

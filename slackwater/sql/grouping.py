@@ -123,6 +123,8 @@ def _keys(
     dimensions = [_dimension(n, place, plain) for n in _set_nodes(clause)]
     if not dimensions:
         return keys, None
+    if any(not n.expressions for n in _set_nodes(clause)):
+        plain = ()  # GROUP BY a, b WITH ROLLUP
     sets = [
         tuple(sorted({*plain, *(p for part in parts for p in part)}))
         for parts in product(*dimensions)
@@ -167,7 +169,7 @@ def _dimension(node: exp.Expr, place: object, plain: tuple[int, ...]) -> Sets:
                 found.append(tuple(place(n) for n in _members(part)))
         return found
     groups = [tuple(place(n) for n in _members(part)) for part in node.expressions]
-    if not groups:  # GROUP BY a, b WITH ROLLUP
+    if not groups:
         groups = [(p,) for p in plain]
     if isinstance(node, exp.Rollup):
         return [tuple(p for g in groups[:count] for p in g) for count in range(len(groups), -1, -1)]

@@ -38,7 +38,11 @@ def exists(s: Scalars, node: exp.Expr) -> Expr:
 
 
 def in_query(s: Scalars, node: exp.Expr) -> Expr:
-    """x IN (SELECT …), (x, y) IN (SELECT …)."""
+    """x IN (SELECT …), (x, y) IN (SELECT …).
+
+    Spark answers FALSE where SQL's answer is unknown, and so do we; `decorrelate.lift` sees to
+    NOT IN, which is FALSE there, too.
+    """
     query, outer = _closed(s, node.args["query"])
     left = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
     args = s.bind_all(left.expressions if isinstance(left, exp.Tuple) else [left])
@@ -52,7 +56,7 @@ def in_query(s: Scalars, node: exp.Expr) -> Expr:
     for i, arg in enumerate(args[1:], 1):
         match = s.operator("and", match, s.operator("=", arg, _inner(query, i)))
     nullable = any(a.nullable for a in args) or any(f.nullable for f in query.schema)
-    return MatchQuery(BOOLEAN, nullable, query, outer, match)
+    return MatchQuery(BOOLEAN, nullable, query, outer, match, two_valued=True)
 
 
 def quantified(s: Scalars, op: str, left: exp.Expr, right: exp.Expr) -> Expr:

@@ -56,7 +56,7 @@ def _count(context: Context, tree: exp.Expr, clause: str) -> int | None:
     if node is None:
         return None
     value = node.expression
-    if isinstance(value, exp.Column) and value.name.lower() == "all":
+    if isinstance(value, exp.All) or value.name.lower() == "all":
         return None
     if isinstance(value, exp.Literal) and value.this.isdigit():
         return int(value.this)

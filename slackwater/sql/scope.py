@@ -89,7 +89,8 @@ class Scope:
         """The columns that `*` or `qualifier.*` stands for, in order."""
         if qualifier is None:
             return [n for n in self.names if not n.qualified_only]
-        return [n for n in self.names if _is(n.qualifier, qualifier.lower())]
+        own = [n for n in self.names if _is(n.qualifier, qualifier.lower())]
+        return sorted(own, key=lambda n: not n.qualified_only)  # as Spark: hidden ones first
 
     def knows(self, qualifier: str) -> bool:
         """Is there a table or alias of this name in the block?"""

@@ -105,25 +105,30 @@ def _where(context: Context, tree: exp.Expr, scope: Scope) -> Scope:
 
 def _generators(context: Context, tree: exp.Expr, scope: Scope) -> tuple[Scope, exp.Expr]:
     """SELECT explode(…) is a LATERAL VIEW whose columns stand in the select list."""
-    made = [e for e in tree.expressions if _is_generator(e.unalias())]
+    made = [e for e in tree.expressions if _is_generator(_unaliased(e))]
     if not made:
         return scope, tree
     if len(made) > 1:
         raise SqlError("Only one generator may stand in a select list.", code="GENERATOR_MISUSE")
-    call = made[0].unalias()
+    call = _unaliased(made[0])
     name = call.name.lower()
     outer = name.endswith("_outer")
-    aliases = [made[0].alias] if made[0].alias else []
+    aliases = [made[0].alias] if isinstance(made[0], exp.Alias) else []
     if isinstance(made[0], exp.Aliases):
         aliases = [a.name for a in made[0].args["expressions"]]
     relation, added = tables.generate(context, scope, call, outer, aliases)
     wide = side_by_side(relation, scope, scope_of(tables._only(added), "__generated__", None))
     tree = tree.copy()
     stand_ins = [exp.column(f.name, table="__generated__", quoted=True) for f in added]
-    position = next(i for i, e in enumerate(tree.expressions) if _is_generator(e.unalias()))
+    position = next(i for i, e in enumerate(tree.expressions) if _is_generator(_unaliased(e)))
     items = tree.expressions
     tree.set("expressions", [*items[:position], *stand_ins, *items[position + 1 :]])
     return wide, tree
+
+
+def _unaliased(node: exp.Expr) -> exp.Expr:
+    inner: exp.Expr = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+    return inner
 
 
 def _is_generator(node: exp.Expr) -> bool:
@@ -139,7 +144,10 @@ def _bind_clauses(context: Context, tree: exp.Expr, scope: Scope) -> Block:
     aliases: dict[str, Expr] = {}
     for name, expr in zip(names, items, strict=True):
         aliases.setdefault(name.lower(), expr)
-    having = _predicate(replace(s, clause="HAVING", windows=False, aliases=aliases), tree, "having")
+    grouped = _grouped_names(tree, scope)
+    first = {name: expr for name, expr in aliases.items() if name not in grouped}
+    in_having = replace(s, clause="HAVING", windows=False, aliases=first, aliases_first=True)
+    having = _predicate(in_having, tree, "having")
     qualify = _predicate(replace(s, clause="QUALIFY", aliases=aliases), tree, "qualify")
     by = replace(s, clause="ORDER BY", aliases=aliases, aliases_first=True)
     order = tree.args.get("order")
@@ -148,14 +156,27 @@ def _bind_clauses(context: Context, tree: exp.Expr, scope: Scope) -> Block:
         index = ordinal(node, len(items), "ORDER BY")
         return items[index] if index is not None else by.bind(node)
 
-    keys = [sort_key(by, o, bind) for o in order.expressions] if order else []
-    if order and len(keys) == 1 and _is_all(order.expressions[0], scope):
-        keys = [replace(keys[0], arg=e, type=e.type, nullable=e.nullable) for e in items]
+    nodes = order.expressions if order else []
+    if len(nodes) == 1 and _is_all(nodes[0], scope):
+        keys = [sort_key(by, nodes[0], lambda _, item=item: item) for item in items]
+    else:
+        keys = [sort_key(by, o, bind) for o in nodes]
     return Block(scope.relation, items, names, keys, having, qualify)
 
 
+def _grouped_names(tree: exp.Expr, scope: Scope) -> set[str]:
+    """Columns that GROUP BY names: in HAVING they go before aliases, all others behind."""
+    clause = tree.args.get("group")
+    named = {c.name.lower() for c in clause.find_all(exp.Column)} if clause is not None else set()
+    return {name for name in named if scope.resolve_here([name]) is not None}
+
+
 def _is_all(node: exp.Expr, scope: Scope) -> bool:
-    return isinstance(node.this, exp.Column) and node.this.name.lower() == "all" and not scope.names
+    """ORDER BY ALL, unless a column is called so."""
+    if isinstance(node.this, exp.All):
+        return True
+    named = isinstance(node.this, exp.Column | exp.Var) and node.this.name.lower() == "all"
+    return named and scope.resolve_here(["all"]) is None
 
 
 def _predicate(s: Scalars, tree: exp.Expr, clause: str) -> Expr | None:

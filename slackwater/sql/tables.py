@@ -229,27 +229,30 @@ def _using(node: exp.Expr, left: Scope, right: Scope) -> list[str]:
 def _join_using(
     context: Context, left: Scope, right: Scope, how: str, using: list[str], node: exp.Expr
 ) -> Scope:
-    """USING and NATURAL: one visible column per name, the sides' own still there qualified."""
+    """USING and NATURAL: the keys come first and once; the other side's are there qualified."""
     s = Scalars(context, left, "a join condition")
     width = left.relation.width
-    pairs, parts = [], []
-    for name in using:
-        a, b = _side(left, name, "left", node), _side(right, name, "right", node)
-        pairs.append((a, b + width))
-        x, y = left.column(a), right.column(b).replace(index=b + width)
-        parts.append(s.operator("=", x, y))
-    relation: Relation = Join(left.relation, right.relation, how, conjunction(parts))
+    own = [_side(left, name, "left", node) for name in using]
+    other = [_moved(_side(right, name, "right", node), width) for name in using]
+    both = (*left.relation.schema, *right.relation.schema)
+    row = columns(both)
+    on = [s.operator("=", row[a.index], row[b.index]) for a, b in zip(own, other, strict=True)]
+    relation: Relation = Join(left.relation, right.relation, how, conjunction(on))
     if how in ("semi", "anti"):
-        return left.over(relation)
+        rest = [n for n in left.names if n not in own]
+        return replace(left, relation=relation, names=(*own, *rest))
     joined = side_by_side(relation, left, right)
-    merged, relation = _merge(s, relation, how, pairs)
-    hidden = {i for pair in pairs for i in pair}
-    rest = [replace(n, qualified_only=n.qualified_only or n.index in hidden) for n in joined.names]
-    names = [Name(using[k], None, i) for k, i in enumerate(merged)]
-    return replace(joined, relation=relation, names=(*names, *rest))
+    shown, hidden, relation = _merge(s, relation, how, own, other)
+    rest = [n for n in joined.names if n not in own and n not in other]
+    names = (*shown, *rest, *(replace(n, qualified_only=True) for n in hidden))
+    return replace(joined, relation=relation, names=names)
 
 
-def _side(scope: Scope, name: str, side: str, node: exp.Expr) -> int:
+def _moved(name: Name, width: int) -> Name:
+    return replace(name, index=name.index + width)
+
+
+def _side(scope: Scope, name: str, side: str, node: exp.Expr) -> Name:
     found = scope.resolve_here([name])
     if found is None:
         start, end = span(node)
@@ -260,19 +263,22 @@ def _side(scope: Scope, name: str, side: str, node: exp.Expr) -> int:
             start=start,
             end=end,
         )
-    return found[0]
+    return next(n for n in scope.star() if n.index == found[0])
 
 
 def _merge(
-    s: Scalars, relation: Relation, how: str, pairs: list[tuple[int, int]]
-) -> tuple[list[int], Relation]:
-    """Where the visible column of each USING pair stands: left, right, or both coalesced."""
+    s: Scalars, relation: Relation, how: str, own: list[Name], other: list[Name]
+) -> tuple[list[Name], list[Name], Relation]:
+    """Visible and hidden keys: the left ones are seen, or the right ones, or both coalesced."""
+    if how == "right":
+        return other, own, relation
     if how != "full":
-        return [b if how == "right" else a for a, b in pairs], relation
+        return own, other, relation
     row = columns(relation.schema)
-    both = [s.operator("coalesce", row[a], row[b]) for a, b in pairs]
-    extended = build.with_columns(relation, both, "using")
-    return [relation.width + i for i in range(len(both))], extended
+    pairs = zip(own, other, strict=True)
+    both = [s.operator("coalesce", row[a.index], row[b.index]) for a, b in pairs]
+    names = [Name(a.column, None, relation.width + i) for i, a in enumerate(own)]
+    return names, [*own, *other], build.with_columns(relation, both, "using")
 
 
 # -- LATERAL

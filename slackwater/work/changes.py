@@ -77,6 +77,8 @@ class Transaction:
         table = self._take(name)
         world = self.world()
         given = incoming(data)
+        if not given.schema:  # an empty list has no columns either
+            return self._count(table, "append", 0)
         positions = _positions(table, given.schema)
         scan = world.give("incoming", given)
         relation = stored(world.context(), _target(table), scan, positions)
@@ -88,15 +90,16 @@ class Transaction:
         """A change batch: rows with an operation or a weight. What it deletes must be there."""
         table = self._take(name)
         world = self.world()
-        given, weight = weighted(incoming(data), op_column, weight_column)
-        fields = tuple(f for f in given.schema if f.name != weight)
-        positions = _positions(table, fields)
+        given = incoming(data)
+        if not given.schema:
+            return self._count(table, "apply", 0)
+        given = weighted(given, op_column, weight_column)
+        positions = _positions(table, given.schema[:-1])
         scan = world.give("incoming", given)
         target = _target(table)
         plus = stored(world.context(), target, scan, positions)
         assert isinstance(plus, Project)
-        at = next(i for i, f in enumerate(given.schema) if f.name == weight)
-        exprs = (*plus.exprs[:-1], columns(given.schema)[at])
+        exprs = (*plus.exprs[:-1], columns(given.schema)[-1])
         batch = consolidated(Project(scan, exprs, plus.names))
         missing = _missing_rows(target, batch)
         check = Check(
@@ -163,7 +166,7 @@ class Transaction:
                 hint="Add files to its folder instead.",
             )
         if table.id not in self.leases:
-            self.leases[table.id] = self.house.lease(f"table/{table.id}")
+            self.leases[table.id] = self.house.lease(table.id)
             table = self.world().table(name)  # as it is now that nobody else changes it
         self.tables[table.id] = table
         if self.run is None:

@@ -243,7 +243,7 @@ def _replace_view(
             code="STILL_NEEDED",
             hint="Drop those views first, or keep the columns.",
         )
-    with house.lease(f"view/{known.id}") as lease:
+    with house.lease(known.id) as lease:
         house.catalog.commit(
             [*lease.requirements, VersionIs(known.id, known.version)],
             [ReplaceView(replace(view, refreshed_at=None)), ReplaceSegments(known.id, ())],
@@ -296,7 +296,7 @@ def drop(house: House, statement: statements.Drop) -> str:
             )
         world.view(statement.name) if statement.kind == "view" else world.table(statement.name)
     assert found is not None
-    with house.lease(f"{kind}/{found.id}") as lease:
+    with house.lease(found.id) as lease:
         house.catalog.commit([NotNeeded(found.id), *lease.requirements], [Drop(found.id)])
     if isinstance(found, View):
         unpublish(house.storage, found)

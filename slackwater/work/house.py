@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from slackwater.catalog.leases import Lease
 from slackwater.catalog.store import Catalog
 from slackwater.engine.local import LocalEngine
 from slackwater.engine.runner import Runner
@@ -63,10 +64,10 @@ class House:
         )
         return cls(Catalog.open(url), storage, runner, settings)
 
-    def lease(self, *names: str) -> Any:
+    def lease(self, *ids: str) -> Lease:
         """The right to change some relations."""
         return self.catalog.lease(
-            names, self.settings.lease_wait_seconds, self.settings.lease_seconds
+            ids, self.settings.lease_wait_seconds, self.settings.lease_seconds
         )
 
     def close(self) -> None:

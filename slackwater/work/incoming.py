@@ -35,8 +35,14 @@ def incoming(data: Any) -> Given:
     if _is_spark(data):
         schema = schema_from_json(data.schema.jsonValue())
         return Given(data, schema, 0)
-    table = _arrow(data)
-    table = _known_types(table)
+    try:
+        table = _known_types(_arrow(data))
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise UserError(
+            f"The data cannot be taken as it is: {error}",
+            code="BAD_DATA",
+            hint="Give each column a name of its own and values of one type that SQL has.",
+        ) from error
     return Given(table, _schema(table), table.nbytes)
 
 
@@ -55,9 +61,9 @@ def _arrow(data: Any) -> pa.Table:
         return pa.Table.from_pandas(data, preserve_index=False)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
-    if isinstance(data, list) and data and all(isinstance(r, Mapping) for r in data):
+    if isinstance(data, list) and all(isinstance(r, Mapping) for r in data):
         return _from_rows(data)
-    if isinstance(data, list) and data and all(isinstance(r, pa.RecordBatch) for r in data):
+    if isinstance(data, list) and all(isinstance(r, pa.RecordBatch) for r in data):
         return pa.Table.from_batches(data)
     raise UserError(
         f"Rows of type {type(data).__name__} are not understood.",
@@ -68,14 +74,7 @@ def _arrow(data: Any) -> pa.Table:
 
 def _from_rows(rows: list[Any]) -> pa.Table:
     names = list(dict.fromkeys(k for r in rows for k in r))
-    try:
-        return pa.table({n: [r.get(n) for r in rows] for n in names})
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise UserError(
-            f"The rows do not agree in their types: {error}",
-            code="BAD_DATA",
-            hint="Give every column values of one type.",
-        ) from error
+    return pa.table({n: [r.get(n) for r in rows] for n in names})
 
 
 def _known_types(table: pa.Table) -> pa.Table:
@@ -94,8 +93,8 @@ def _schema(table: pa.Table) -> Schema:
     )
 
 
-def weighted(given: Given, op_column: str | None, weight_column: str | None) -> tuple[Given, str]:
-    """The data with a BIGINT weight column, and that column's name."""
+def weighted(given: Given, op_column: str | None, weight_column: str | None) -> Given:
+    """The data with its operations or weights as a BIGINT column, which comes last."""
     if (op_column is None) == (weight_column is None):
         raise UserError(
             "apply() needs either an op_column or a weight_column.",
@@ -118,9 +117,9 @@ def weighted(given: Given, op_column: str | None, weight_column: str | None) -> 
         )
     column = given.data.column(real)
     weights = _from_operations(column) if op_column else _from_weights(column, name)
-    index = given.data.schema.get_field_index(real)
-    table = given.data.set_column(index, pa.field(real, pa.int64()), weights)
-    return replace(given, data=table, schema=_schema(table)), real
+    rows = given.data.drop_columns([real])
+    table = rows.append_column(pa.field(real, pa.int64()), weights)
+    return replace(given, data=table, schema=_schema(table))
 
 
 def _from_operations(column: pa.ChunkedArray) -> pa.Array:

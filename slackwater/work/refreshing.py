@@ -78,7 +78,7 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
     if not wanted:
         return []
     with (
-        house.lease(*(f"view/{v.id}" for v in wanted)) as lease,
+        house.lease(*(v.id for v in wanted)) as lease,
         house.catalog.running("refresh", lease) as run,
         house.catalog.reading() as snapshot,
     ):

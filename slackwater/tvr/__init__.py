@@ -1,0 +1,1 @@
+"""What changes: relations over time, and the laws by which their changes are computed."""
