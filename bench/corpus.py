@@ -101,7 +101,7 @@ def _generate_tpcds(scale: float, folder: Path) -> None:
         raise UserError(
             f"TPC-DS data cannot be generated at scale factor {scale:g}.",
             code="BAD_SCALE",
-            hint="dsdgen does not end below 0.01; use 0.01 or more.",
+            hint="At 0.001 dsdgen was still busy after minutes; use 0.01 or more.",
         )
     with duckdb.connect() as con:
         con.load_extension(str(_tpcds_extension()))

@@ -1,5 +1,7 @@
 """Slackwater keeps SQL views over changing tables fresh on Apache Spark, exactly and thriftily."""
 
+from typing import TYPE_CHECKING, Any
+
 from slackwater.errors import (
     InternalError,
     SlackwaterError,
@@ -7,7 +9,9 @@ from slackwater.errors import (
     StateError,
     UserError,
 )
-from slackwater.warehouse import Warehouse, connect
+
+if TYPE_CHECKING:
+    from slackwater.warehouse import Warehouse, connect
 
 __version__ = "0.1.0"
 
@@ -21,3 +25,12 @@ __all__ = [
     "__version__",
     "connect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The engines load when they are first asked for, so that `slackwater --help` is quick."""
+    if name in ("Warehouse", "connect"):
+        from slackwater import warehouse
+
+        return getattr(warehouse, name)
+    raise AttributeError(f"module 'slackwater' has no attribute {name!r}")

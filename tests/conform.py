@@ -7,8 +7,8 @@ and the rows that either engine computes from our algebra equal Spark's own answ
 from __future__ import annotations
 
 import random
+import re
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -48,9 +48,12 @@ SAMPLE = 0.28
 """The share of the statement tables that runs in every test run; the rest is proof."""
 
 
-def cases(texts: Iterable[str], share: float = SAMPLE) -> list[Any]:
-    """The texts as parameters; a seeded share of them stands for all in short runs."""
-    found = list(texts)
+def cases(table: str, share: float = SAMPLE) -> list[Any]:
+    """The texts of a table as parameters; a seeded share of them stands for all in short runs.
+
+    A text is a line; an indented line continues the one before.
+    """
+    found = re.sub(r"\n +", " ", table.strip()).splitlines()
     assert len(set(found)) == len(found), "a text stands twice in the table"
     chosen = set(random.Random(f"{SEED}/{found[0]}").sample(found, round(len(found) * share) or 1))
     return [

@@ -36,9 +36,7 @@ def _table(columns: str, rows: Sequence[tuple[Any, ...]]) -> Given:
         required = kind.endswith(" NOT NULL")
         fields.append(Field(name, parse_type(kind.removesuffix(" NOT NULL")), not required))
     schema = to_arrow_schema(tuple(fields))
-    arrays = [
-        pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)
-    ]
+    arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
     return Given(tuple(fields), pa.Table.from_arrays(arrays, schema=schema))
 
 

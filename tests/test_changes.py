@@ -139,8 +139,7 @@ def test_bad_data_is_refused_whole_and_says_why(items: Warehouse, case: str) -> 
     items.append("items", [{"id": 7}])
     with pytest.raises(UserError, match=message) as error:
         items.append("items", data)
-    assert error.value.code == code.replace("CAST_OVERFLOW", error.value.code)
-    assert "OVERFLOW" in error.value.code or error.value.code == code
+    assert error.value.code.startswith(code)  # Spark says more behind a dot
     assert rows(items) == [(7, None, PRICE, FIRST)]
 
 
@@ -149,7 +148,9 @@ def test_bad_data_is_refused_whole_and_says_why(items: Warehouse, case: str) -> 
 
 @pytest.fixture
 def stocked(items: Warehouse) -> Warehouse:
-    items.sql("INSERT INTO items VALUES (1, 'a', 1, NULL), (1, 'a', 1, NULL), (2, NULL, NULL, NULL)")
+    items.sql(
+        "INSERT INTO items VALUES (1, 'a', 1, NULL), (1, 'a', 1, NULL), (2, NULL, NULL, NULL)"
+    )
     return items
 
 

@@ -98,7 +98,7 @@ def test_demo_leaves_other_folders_alone(tmp_path: Path) -> None:
 def test_demo_runs_beside_spark(tmp_path: Path, java_home: str) -> None:
     """In a process of its own, with a Spark session of its own."""
     command = [sys.executable, "-m", "slackwater", "demo", "--folder", str(tmp_path / "demo")]
-    command += ["--scale", "0.01", "--batches", "2"]
+    command += ["--scale", "0.002", "--batches", "1", "--share", "0.02"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == exits.OK, done.stderr
     assert "placement = spark" in done.stdout

@@ -12,7 +12,6 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ REACHED: dict[str, tuple[str, ...]] = {
     "insert": WRITE,
     "update": WRITE,
     "append": WRITE,
-    "apply": WRITE + ("commit.after:2",),
+    "apply": (*WRITE, "commit.after:2"),
     "transaction": (*WRITE, *TWICE, "segment.written:3"),
     "load": WRITE,
     "create": COMMIT,
@@ -78,7 +77,7 @@ def warehouse(built: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def states(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, State]]:
+def states(built: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, State]:
     """What the warehouse holds after each work that nobody disturbs."""
     found: dict[str, State] = {}
     for name in ("reopen", *WORKS):
@@ -86,7 +85,7 @@ def states(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
         with slackwater.connect(path, placement="local") as db:
             WORKS[name](db)
             found[name] = state(db)
-    yield found
+    return found
 
 
 def cases() -> list[object]:

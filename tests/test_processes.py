@@ -14,6 +14,7 @@ import pytest
 import slackwater
 from slackwater import Warehouse
 from slackwater.errors import StateError
+from slackwater.work.house import House
 from tests.processes import Child
 from tests.works import collect, require_no_garbage, require_published
 
@@ -226,6 +227,24 @@ def test_ingest_refresh_and_reads_beside_a_collector_disturb_nobody(
     require_no_garbage(bank)
 
 
+def test_a_view_is_verified_against_what_its_refresh_read(path: Path, bank: Warehouse) -> None:
+    """Tables that change between a refresh's reading and its commit are no difference."""
+    slow = Child(refresh_slowly, path, env={"SLACKWATER_PAUSE_AT": "segment.written:1.5"})
+    wait_for_run(bank)
+    bank.sql("INSERT INTO savings VALUES (9, 1000)")  # while the refresh computes
+    slow.result()
+    assert bank.sql("SELECT total FROM seen").fetchall() == [(MONEY,)]
+    assert bank.verify("money")
+    assert bank.verify("seen")
+    bank.refresh()
+    assert bank.sql("SELECT total FROM seen").fetchall() == [(MONEY + 1000,)]
+
+
+def refresh_slowly(path: Path) -> None:
+    with opened(path) as db:
+        db.refresh("money", "seen", full=True)
+
+
 def open_and_count(path: Path) -> int:
     with opened(path) as db:
         db.sql("CREATE TABLE IF NOT EXISTS t (x INT)")
@@ -236,3 +255,50 @@ def open_and_count(path: Path) -> int:
 def test_processes_may_create_one_warehouse_at_the_same_time(tmp_path: Path) -> None:
     children = [Child(open_and_count, tmp_path / "new") for _ in range(4)]
     assert max(child.result() for child in children) == 4
+
+
+def define(path: Path, statements: list[str]) -> list[str]:
+    """Runs statements, none of which may fail because somebody else was faster."""
+    with opened(path) as db:
+        return [db.sql(statement).message for statement in statements for _ in range(3)]
+
+
+def test_if_not_exists_and_if_exists_hold_among_processes(path: Path, bank: Warehouse) -> None:
+    statements = [
+        "CREATE TABLE IF NOT EXISTS made (x INT)",
+        "CREATE TABLE IF NOT EXISTS copied AS SELECT * FROM savings",
+        "CREATE MATERIALIZED VIEW IF NOT EXISTS v AS SELECT * FROM savings",
+        "DROP VIEW IF EXISTS v",
+        "DROP TABLE IF EXISTS made",
+        "DROP TABLE IF EXISTS copied",
+    ]
+    children = [Child(define, path, statements) for _ in range(3)]
+    assert all(len(child.result()) == 18 for child in children)
+    require_no_garbage(bank)
+
+
+def test_a_table_made_anew_while_a_writer_waited_is_leased_anew(
+    path: Path, bank: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease is on the table that is written, not on its dropped namesake."""
+    bank.sql("CREATE TABLE t (x INT)")
+    lease = House.lease
+    leased: list[str] = []
+
+    def after_a_drop(house: House, *ids: str) -> Any:
+        if not leased:
+            Child(define_anew, path).result()
+        leased.extend(ids)
+        return lease(house, *ids)
+
+    monkeypatch.setattr(House, "lease", after_a_drop)
+    bank.sql("INSERT INTO t VALUES (1)")
+    found = bank.catalog.snapshot().find("t")
+    assert found is not None
+    assert leased[-1] == found.id
+    assert bank.sql("SELECT * FROM t").fetchall() == [(1,)]
+
+
+def define_anew(path: Path) -> None:
+    with opened(path) as db:
+        db.sql("DROP TABLE t; CREATE TABLE t (x INT)")

@@ -116,21 +116,22 @@ select t.id, top from t, lateral (select max(id) as top from u where u.k <=> t.k
 select t.id, l.id2 from t, lateral (select id as id2 from u where k = t.k order by id limit 1) l
 select t.id, l.z from t, lateral (select t.id + 1 as z) l
 select t.id, l.z, m.y from t, lateral (select t.id + 1 as z) l, lateral (select z * 2 as y) m
-select t.id, l.c from t left join lateral (select c from (select count(*) c from u) where c > t.id) l
+select t.id, l.c from t left join lateral (select c from (select count(*) c from u) where c >
+  t.id) l
 select t.id, l.s from t cross join lateral (select distinct s from u where u.d = t.d) l
 """
 
 
-@pytest.mark.parametrize("text", cases(CONDITIONS.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(CONDITIONS))
 def test_joins_on_conditions(text: str, spark: SparkSession) -> None:
     conforms(spark, text)
 
 
-@pytest.mark.parametrize("text", cases(USING.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(USING))
 def test_joins_on_names(text: str, spark: SparkSession) -> None:
     conforms(spark, text)
 
 
-@pytest.mark.parametrize("text", cases(LATERAL.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(LATERAL))
 def test_lateral_joins(text: str, spark: SparkSession) -> None:
     conforms(spark, text)

@@ -24,9 +24,11 @@ select exists(arr, x -> x = 5) as e, forall(arr, x -> x > 0) as f from nest
 select transform(arr, (x, i) -> x * i) as z, zip_with(arr, arr, (a, b) -> a + b) as y from nest
 select transform_values(m, (k, v) -> v + id) as z from nest
 select transform(docs, d -> d.a) as z from nest
-select array_sort(arr, (a, b) -> case when a > b then -1 when a < b then 1 else 0 end) as s from nest where id = 4
+select array_sort(arr, (a, b) -> case when a > b then -1 when a < b then 1 else 0 end) as s from
+  nest where id = 4
 select transform(arr, x -> transform(arr, y -> x + y)) as z from nest
-select array(1, 2, id) as a, map('a', id) as m, struct(id, 'x' as name) as s, named_struct('a', 1) as n from nest
+select array(1, 2, id) as a, map('a', id) as m, struct(id, 'x' as name) as s, named_struct('a',
+  1) as n from nest
 select id, count(*) from nest group by id, arr
 select distinct st from nest
 select max(st) from nest
@@ -67,20 +69,19 @@ select id, explode(sequence(1, id)) as i from nest
 OPAQUE = """
 select * from range(3)
 select id, e.col from nest, lateral explode(arr) as e
-select explode(arr) + 1 as z from nest
 """
 
 
-@pytest.mark.parametrize("text", cases(TYPES.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(TYPES))
 def test_nested_types(text: str, spark: SparkSession) -> None:
     conforms(spark, text)
 
 
-@pytest.mark.parametrize("text", cases(GENERATORS.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(GENERATORS))
 def test_generators(text: str, spark: SparkSession) -> None:
     conforms(spark, text)
 
 
-@pytest.mark.parametrize("text", cases(OPAQUE.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(OPAQUE))
 def test_table_functions_are_left_to_spark(text: str, spark: SparkSession) -> None:
-    conforms(spark, text, opaque="TABLE_FUNCTION" if "from nest" not in text or "lateral" in text else "GENERATOR_IN_EXPRESSION")
+    conforms(spark, text, opaque="TABLE_FUNCTION")

@@ -52,7 +52,8 @@ select k as a, g from t union all select k, s from u order by a + 1, g limit 4
 ((select k from t))
 ((select k from t limit 3)) limit 1
 select * from (select k from t union all select k from u) as x where k > 1
-select k, count(*) from (select k from t union all select k from u union all select k from v) group by k
+select k, count(*) from (select k from t union all select k from u union all select k from v)
+  group by k
 select * from t union select * from t
 select * from e union all select k, s, null from v
 select k from e union select k from v
@@ -68,6 +69,6 @@ with c as (select k from t) select k from c union all select k from c except sel
 """
 
 
-@pytest.mark.parametrize("text", cases(OPERATIONS.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(OPERATIONS))
 def test_set_operations(text: str, spark: SparkSession) -> None:
     conforms(spark, text)

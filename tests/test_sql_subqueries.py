@@ -11,7 +11,7 @@ from tests.conform import cases, conforms
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VALUES_ = """
+VALUES = """
 select id, (select max(id) from u) as top from t
 select id, (select id from u where s = 'é') from t
 select (select 1)
@@ -21,7 +21,8 @@ select id from t where k = (select min(k) from u) or b
 select g, sum(n) as total from t group by g having sum(n) > (select avg(n) from t)
 select g, count(*) from t group by g having count(*) >= (select count(*) from e)
 select id from t order by (select max(id) from u) - id
-select id, case when k = (select max(k) from u) then 'top' when k is null then 'none' else g end c from t
+select id, case when k = (select max(k) from u) then 'top' when k is null then 'none' else g end
+  c from t
 select case (select count(*) from e) when 0 then 'empty' else 'full' end as c
 select sum(n + (select min(id) from u)) as s from t
 select g, max((select max(k) from u) - k) as m from t group by g
@@ -94,24 +95,24 @@ select count(*) filter (where k in (select k from v)) as c from t
 select g, count(*) as c from t group by g having count(*) in (select k from v)
 select t.id, u.id from t join u on t.k = u.k and t.id in (select k from v)
 select t.id, u.id from t left join u on t.k = u.k where u.k in (select k from v)
-select id from t order by k in (select k from v), id
 select id from t where 1 in (select k from u)
 select id from t where id in (select id from u where k in (select k from v where m > 100))
-select id from t where k not in (select k from v where k not in (select k from u where k is not null))
+select id from t where k not in (select k from v where k not in (select k from u where k is not
+  null))
 select id from t where g in (select upper(s) from u) or g in (select lower(s) from u)
 """
 
 
-@pytest.mark.parametrize("text", cases(VALUES_.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(VALUES))
 def test_scalar_subqueries(text: str, spark: SparkSession) -> None:
     conforms(spark, text)
 
 
-@pytest.mark.parametrize("text", cases(EXISTS.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(EXISTS))
 def test_exists(text: str, spark: SparkSession) -> None:
     conforms(spark, text)
 
 
-@pytest.mark.parametrize("text", cases(IN.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(IN))
 def test_in(text: str, spark: SparkSession) -> None:
     conforms(spark, text)

@@ -23,7 +23,8 @@ with c as (with d as (select k from v) select k from d where k < 3) select * fro
 with c as (select 1 as a), d as (with c as (select 2 as a) select a from c) select * from c, d
 with c as (select k, count(*) as n from t group by k) select c.n, t.id from t left join c using (k)
 with c as (select * from t order by id limit 3) select count(*) from c
-with a as (select 1 as x), b as (select x + 1 as x from a), c as (select x + 1 as x from b) select * from a, b, c
+with a as (select 1 as x), b as (select x + 1 as x from a), c as (select x + 1 as x from b)
+  select * from a, b, c
 select * from (with c as (select 5 as five) select five from c)
 with unused as (select 1), c as (select 2 as b) select * from c
 with C as (select K from T) select c.k from c
@@ -58,28 +59,26 @@ select t.id, u.* from t join u on t.id = u.id
 select *, * from v
 select * except (x, ts) from t
 select t.* except (id, x) from t
-select id as a, a + 1 as b, b * 2 as c from t
+select id as a, a + 1 as bb, bb * 2 as cc from t
 select id as k, k + 1 as z from t
-select n * 2 as double, double + 1 as more, sum(double) over () as s from t
+select n * 2 as twice, twice + 1 as more from t
 select k as a, sum(n) as s, s / count(*) as avg from t group by k
 select T.ID, `t`.`k` from T
 select `id` as `odd name`, 1 as `a.b`, 2 as `c``d` from t
 select 1, 'x', null, true, 1.5, 1e3
 select 1 where 1 = 2
-select id from default.t
 select id from t as `T 1` where `T 1`.id = 1
-table v
 from v select k
 select 1 as a, 2 as a
 select a.x + 1 from (select 1 as x, 2 as x2) a
 """
 
 
-@pytest.mark.parametrize("text", cases(CTES.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(CTES))
 def test_ctes(text: str, spark: SparkSession) -> None:
     conforms(spark, text)
 
 
-@pytest.mark.parametrize("text", cases(TABLES.strip().splitlines()))
+@pytest.mark.parametrize("text", cases(TABLES))
 def test_derived_tables_and_values(text: str, spark: SparkSession) -> None:
     conforms(spark, text)

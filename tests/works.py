@@ -16,6 +16,7 @@ import slackwater
 from slackwater import Warehouse
 from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.publish import current, published_folder
+from slackwater.types import quote
 
 State = dict[str, list[tuple[Any, ...]]]
 
@@ -144,7 +145,7 @@ def state(db: Warehouse) -> State:
     snapshot = db.catalog.snapshot()
     names = [t.name for t in snapshot.tables()]
     names += [v.name for v in snapshot.views() if v.refreshed_at is not None]
-    found: State = {name: rows(db.sql(f"SELECT * FROM `{name}`").fetchall()) for name in names}
+    found: State = {name: rows(db.sql(f"SELECT * FROM {quote(name)}").fetchall()) for name in names}
     return found | {"views": [(v.name, v.sql) for v in snapshot.views()]}
 
 
@@ -170,7 +171,7 @@ def require_published(db: Warehouse) -> None:
         assert (pointer.view, pointer.version) == (view.id, view.version)
         published = pa.concat_tables(pq.read_table(folder / f) for f in pointer.files)
         assert published.num_rows == pointer.rows
-        content = db.sql(f"SELECT * FROM `{view.name}`").to_arrow()
+        content = db.sql(f"SELECT * FROM {quote(view.name)}").to_arrow()
         assert rows(_tuples(published)) == rows(_tuples(content))
 
 

@@ -30,9 +30,13 @@ from slackwater.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    Array,
     Atomic,
     DataType,
     Decimal,
+    Field,
+    Map,
+    Struct,
     is_atomic,
     is_fractional,
     is_integral,
@@ -177,6 +181,27 @@ def _wider_number(a: DataType, b: DataType) -> DataType | None:
     return wider_decimal(decimal_of(a), decimal_of(b))
 
 
+def _wider_nested(a: DataType, b: DataType, strings: bool) -> DataType | None:
+    """Arrays, maps and structs of one shape widen part by part; names are those of the first."""
+    if isinstance(a, Array) and isinstance(b, Array):
+        element = wider(a.element, b.element, strings=strings)
+        return element and Array(element, a.contains_null or b.contains_null)
+    if isinstance(a, Map) and isinstance(b, Map):
+        key = wider(a.key, b.key, strings=strings)
+        value = wider(a.value, b.value, strings=strings)
+        nulls = a.value_contains_null or b.value_contains_null
+        return Map(key, value, nulls) if key and value else None
+    if isinstance(a, Struct) and isinstance(b, Struct) and len(a.fields) == len(b.fields):
+        fields = []
+        for f, g in zip(a.fields, b.fields, strict=True):
+            t = wider(f.type, g.type, strings=strings)
+            if t is None or f.name.lower() != g.name.lower():
+                return None
+            fields.append(Field(f.name, t, f.nullable or g.nullable))
+        return Struct(tuple(fields))
+    return None
+
+
 def with_string(other: DataType) -> DataType | None:
     """What a string becomes beside another type: numbers widen to BIGINT or DOUBLE."""
     if is_integral(other):
@@ -188,7 +213,7 @@ def with_string(other: DataType) -> DataType | None:
 
 def wider(a: DataType, b: DataType, *, strings: bool = True) -> DataType | None:
     """The common type of two; with `strings`, text is promoted to the other's type."""
-    found = tightest(a, b) or _wider_number(a, b)
+    found = tightest(a, b) or _wider_number(a, b) or _wider_nested(a, b, strings)
     if found is not None or not strings:
         return found
     if a == STRING:

@@ -50,7 +50,7 @@ class Literal(Expr):
     value: Any
 
     def identity(self) -> tuple[Any, ...]:
-        return (self.type, repr(self.value))
+        return (self.type, self.nullable, repr(self.value))
 
 
 @dataclass(frozen=True, eq=False)

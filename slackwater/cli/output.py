@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
+from rich.segment import Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -104,7 +105,7 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") 
             Text(name),
             justify="right" if rows and numeric else "left",
             no_wrap=True,
-            overflow="ignore",
+            overflow="fold",
         )
     for row in rows:
         shown.add_row(*(cell(value) for value in row))
@@ -114,7 +115,8 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") 
 def print_table(console: Console, shown: Table) -> None:
     """The whole table, however wide: a cut value is a wrong value."""
     wide = console.options.update(max_width=_WIDEST)
-    console.print(shown, width=console.measure(shown, options=wide).maximum, crop=False)
+    needed = console.measure(shown, options=wide).maximum
+    console.print(Segments(console.render(shown, wide.update(width=needed))), crop=False, end="")
 
 
 def cell(value: Any) -> Text:

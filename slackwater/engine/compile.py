@@ -6,11 +6,12 @@ order from the inputs up, so that shared parts are written once and nothing nest
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
-from slackwater.algebra.expr import TRUE, Call, Column, Expr, SparkCall, conjuncts
+from slackwater.algebra.expr import Call, Column, Expr, SparkCall, conjunction, conjuncts
 from slackwater.algebra.relation import (
     Aggregate,
     Distinct,
@@ -29,10 +30,13 @@ from slackwater.algebra.relation import (
     Values,
     Window,
 )
+from slackwater.engine.blocks import Block, block_of
 from slackwater.engine.dialects import Dialect
 from slackwater.engine.spark_sql import fill
 from slackwater.errors import InternalError
 from slackwater.types import Schema
+
+_REDUCING = (Aggregate, Distinct, SetOp, TopK, Window)
 
 Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
@@ -51,7 +55,7 @@ def compile_query(
     if keys:
         row = compiler.row(relation, top)
         order = " ORDER BY " + ", ".join(dialect.render(k, row) for k in keys)
-    ctes = ",\n".join(f"{name} AS ({text})" for name, text in compiler.ctes)
+    ctes = ",\n".join(f"{name} AS {text}" for name, text in compiler.ctes)
     return f"WITH {ctes}\nSELECT {', '.join(items) or '1'} FROM {top}{order}"
 
 
@@ -72,15 +76,64 @@ class _Compiler:
     inputs: Inputs
     ctes: list[tuple[str, str]] = field(default_factory=list)
     names: dict[Relation, str] = field(default_factory=dict)
+    parents: Counter[Relation] = field(default_factory=Counter)
+    blocks: dict[Relation, Block | None] = field(default_factory=dict)
 
-    def name_of(self, relation: Relation) -> str:
-        """The name under which a relation and all below it are written."""
-        for node in relation.walk():
-            if node not in self.names:
-                text = self.text(node)
+    def name_of(self, top: Relation) -> str:
+        """The name under which a relation and all it needs are written."""
+        self.parents.update(c for n in top.walk() for c in n.inputs)
+        stack = [(top, False)]
+        while stack:
+            node, ready = stack.pop()
+            if node in self.names:
+                continue
+            if ready:
+                text = f"{self._hint(node)}({self.text(node)})"
                 self.names[node] = f"n{len(self.ctes)}"
                 self.ctes.append((self.names[node], text))
-        return self.names[relation]
+            else:
+                stack.append((node, True))
+                stack.extend((child, False) for child in reversed(self._needs(node)))
+        return self.names[top]
+
+    def _needs(self, node: Relation) -> Sequence[Relation]:
+        """What must be written before an operator: its inputs, or those of its block."""
+        found = self._block(node)
+        return node.inputs if found is None else found.leaves
+
+    def _block(self, node: Relation) -> Block | None:
+        if node not in self.blocks:
+            self.blocks[node] = block_of(node, lambda below: self.parents[below] > 1)
+        return self.blocks[node]
+
+    def _hint(self, node: Relation) -> str:
+        """Worth computing once: what several operators read and what is smaller than its input.
+        All else is better seen through by the optimizer, which moves filters into it."""
+        if not self.dialect.cte_hints:
+            return ""
+        source = node
+        while isinstance(source, Project | Filter):
+            source = source.input
+        shared = self.parents[node] > 1 and isinstance(source, _REDUCING)
+        return "MATERIALIZED " if shared else "NOT MATERIALIZED "
+
+    def _from(self, block: Block) -> tuple[list[str], str]:
+        """The columns of a block's inputs, and its FROM and WHERE."""
+        row: list[str] = []
+        names = []
+        for i, leaf in enumerate(block.leaves):
+            row += self.row(leaf, f"t{i}")
+            names.append(f"{self.names[leaf]} AS t{i}")
+        where = self.dialect.predicate(conjunction(block.conditions), row)
+        clause = f" WHERE {where}" if block.conditions else ""
+        return row, f"FROM {' CROSS JOIN '.join(names)}{clause}"
+
+    def _selected(self, node: Relation) -> str:
+        """SELECT the block's row."""
+        block = self._block(node)
+        assert block is not None
+        row, source = self._from(block)
+        return f"SELECT {self.items(block.row, row)} {source}"
 
     def row(self, relation: Relation, alias: str) -> list[str]:
         """The texts of a relation's columns under an alias."""
@@ -121,19 +174,15 @@ class _Compiler:
         body = ", ".join(f"({', '.join(row)})" for row in rows)
         return f"SELECT * FROM (VALUES {body}) AS v({columns})"
 
-    @text.register
-    def _(self, node: Filter) -> str:
-        name, row = self.below(node)
-        predicate = self.dialect.render(node.predicate, row)
-        return f"SELECT {self.labelled(row)} FROM {name} WHERE {predicate}"
-
-    @text.register
-    def _(self, node: Project) -> str:
-        name, row = self.below(node)
-        return f"SELECT {self.items(node.exprs, row)} FROM {name}"
+    @text.register(Filter)
+    @text.register(Project)
+    def _(self, node: Relation) -> str:
+        return self._selected(node)
 
     @text.register
     def _(self, node: Join) -> str:
+        if node.how == "inner":
+            return self._selected(node)
         left, right = self.names[node.left], self.names[node.right]
         rows = self.row(node.left, "l") + self.row(node.right, "r")
         if node.how == "anti" and (pair := null_aware_key(node)):
@@ -144,17 +193,14 @@ class _Compiler:
             return (
                 f"SELECT {kept} FROM {left} l WHERE {outer} NOT IN (SELECT {inner} FROM {right} r)"
             )
-        condition = self.dialect.render(node.condition, rows)
+        condition = self.dialect.predicate(node.condition, rows)
         words = {
-            "inner": "INNER JOIN",
             "left": "LEFT JOIN",
             "right": "RIGHT JOIN",
             "full": "FULL JOIN",
             "semi": self.dialect.semi_join,
             "anti": self.dialect.anti_join,
         }
-        if node.condition is TRUE and node.how == "inner":
-            return f"SELECT {self.labelled(rows)} FROM {left} l CROSS JOIN {right} r"
         shown = rows[: node.width]
         return (
             f"SELECT {self.labelled(shown)} FROM {left} l {words[node.how]} {right} r"
@@ -163,13 +209,12 @@ class _Compiler:
 
     @text.register
     def _(self, node: Aggregate) -> str:
-        name, row = self.below(node)
-        exprs: tuple[Expr, ...] = node.keys + node.aggs
-        if not exprs:
-            return f"SELECT {self.labelled([])} FROM (SELECT count(*) AS n FROM {name}) AS g"
+        if not node.keys and not node.aggs:
+            _, source = self._from(self._block(node) or Block((node.input,), ()))
+            return f"SELECT {self.labelled([])} FROM (SELECT count(*) AS n {source}) AS g"
         group = ", ".join(str(i + 1) for i in range(len(node.keys)))
         clause = f" GROUP BY {group}" if group else ""
-        return f"SELECT {self.items(exprs, row)} FROM {name}{clause}"
+        return f"{self._selected(node)}{clause}"
 
     @text.register
     def _(self, node: Union) -> str:

@@ -16,6 +16,7 @@ class Dialect:
 
     name: str
     render: Callable[[Expr, Sequence[str]], str]
+    predicate: Callable[[Expr, Sequence[str]], str]  # where NULL is as good as FALSE
     quote: Callable[[str], str]
     type_name: Callable[[DataType], str]
     stored: Callable[[Field, str], str]  # a stored column as the engine computes with it
@@ -23,6 +24,7 @@ class Dialect:
     anti_join: str
     same: str  # null-safe equality
     repeat: str  # joins each row with 1 … {weight}
+    cte_hints: bool  # can it be told whether to compute a common table expression once?
 
 
 def _quote_local(name: str) -> str:
@@ -37,6 +39,7 @@ def _stored_local(field: Field, text: str) -> str:
 SPARK = Dialect(
     name="spark",
     render=spark_sql.render,
+    predicate=spark_sql.render,
     quote=quote,
     type_name=lambda t: t.sql,
     stored=lambda field, text: text,
@@ -44,11 +47,13 @@ SPARK = Dialect(
     anti_join="LEFT ANTI JOIN",
     same="<=>",
     repeat="LATERAL VIEW explode(sequence(CAST(1 AS BIGINT), {weight})) r AS i",
+    cte_hints=False,
 )
 
 LOCAL = Dialect(
     name="local",
     render=local_sql.render,
+    predicate=local_sql.predicate,
     quote=_quote_local,
     type_name=local_sql.duck_type,
     stored=_stored_local,
@@ -56,4 +61,5 @@ LOCAL = Dialect(
     anti_join="ANTI JOIN",
     same="IS NOT DISTINCT FROM",
     repeat="CROSS JOIN LATERAL (SELECT unnest(range(CAST({weight} AS BIGINT))) AS i) r",
+    cte_hints=True,
 )

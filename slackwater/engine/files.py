@@ -90,6 +90,14 @@ def remove_tree(directory: Path) -> int:
     return freed
 
 
+def remove_empty_below(directory: Path) -> None:
+    """Delete the empty directories in a directory, and itself if nothing is left."""
+    for path in sorted(directory.rglob("*"), reverse=True):
+        if path.is_dir():
+            _remove_empty(path)
+    _remove_empty(directory)
+
+
 def _remove_empty(directory: Path) -> bool:
     try:
         directory.rmdir()

@@ -55,6 +55,7 @@ def _sweep(books: Collection, storage: Storage, run: RunRecord) -> tuple[int, in
     """Delete what an ended run wrote and did not commit: directories, files and bytes."""
     if run.state == "committed":
         directories, freed = 0, _delete_uncommitted(books, storage, run)
+        storage.prune(run.directory)
     else:
         directories, freed = 1, [storage.delete_directory(run.directory)]
     if run.state == "committed" or not storage.files(run.directory):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import LOCAL
 from slackwater.engine.local_errors import NEEDS_SPARK, error_class
-from slackwater.errors import NeedsSpark, UserError
+from slackwater.errors import NeedsSpark, StateError, UserError
 from slackwater.types import Schema
 
 BATCH_ROWS = 128 * 1024
@@ -94,6 +94,12 @@ def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 def translate(error: duckdb.Error) -> Exception:
     """An error of DuckDB in Spark's terms, or the request to run the step on Spark."""
     message = str(error)
+    if isinstance(error, duckdb.IOException):
+        return StateError(
+            f"A data file cannot be read: {message.splitlines()[0]}",
+            code="FILE_UNREADABLE",
+            hint="Run 'slackwater doctor' to see which files are missing or damaged.",
+        )
     name = error_class(message)
     if name == NEEDS_SPARK:
         return NeedsSpark(message)

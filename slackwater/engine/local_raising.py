@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from slackwater.algebra.coercion import cast_nullable
-from slackwater.algebra.expr import Call, Cast, Expr
-from slackwater.types import STRING, is_fractional
+from slackwater.algebra.expr import Call, Cast, Expr, Literal
+from slackwater.types import STRING, Decimal, is_fractional
 
 _QUIET = frozenset(
     """= != < <= > >= <=> and or not in case coalesce greatest least is_null is_not_null is_true
@@ -28,6 +28,10 @@ def _raises(node: Expr) -> bool:
         return not node.safe and node.arg.type != node.type and _raising_cast(node)
     if not isinstance(node, Call) or node.name in _QUIET:
         return False
+    if node.name == "like" and isinstance(node.args[1], Literal):
+        return False
+    if node.name in _QUIET_ON_DOUBLES and isinstance(node.type, Decimal):
+        return node.type.precision == 38  # below, the type has room for every outcome
     return not (node.name in _QUIET_ON_DOUBLES and is_fractional(node.type))
 
 

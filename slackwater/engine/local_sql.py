@@ -18,6 +18,7 @@ from slackwater.algebra.expr import (
     Literal,
     SortKey,
     WindowCall,
+    conjuncts,
 )
 from slackwater.engine.local_aggregates import aggregate_text, window_text
 from slackwater.engine.local_casts import cast_text, duck_type
@@ -64,7 +65,22 @@ _SUFFIX = {
 
 def render(expr: Expr, columns: Sequence[str]) -> str:
     """The DuckDB SQL text of a portable expression; `columns[i]` is the text of column i."""
-    return _Local(columns).text(expr)
+    return _Local(columns).text(folded(expr))
+
+
+def predicate(expr: Expr, columns: Sequence[str]) -> str:
+    """The text of a predicate whose NULL is as good as FALSE.
+
+    Conditions that cannot raise stand by themselves, where DuckDB finds join keys and filters;
+    one that may raise is computed only where all before it hold.
+    """
+    texts: list[str] = []
+    for part in conjuncts(folded(expr)):
+        text = _Local(columns).text(part)
+        if texts and may_raise(part):
+            text = f"(CASE WHEN {' AND '.join(texts)} THEN {text} ELSE FALSE END)"
+        texts.append(text)
+    return " AND ".join(texts) or "TRUE"
 
 
 class _Local:
@@ -74,7 +90,6 @@ class _Local:
         self.columns = columns
 
     def text(self, expr: Expr) -> str:
-        expr = folded(expr)
         match expr:
             case Column():
                 return self.columns[expr.index]
@@ -93,7 +108,6 @@ class _Local:
         raise InternalError(f"{expr.__class__.__name__} does not run on the local engine")
 
     def call(self, expr: Call) -> str:
-        expr = expr.replace(args=tuple(folded(a) for a in expr.args))
         args = [self.text(a) for a in expr.args]
         name = expr.name
         if name in _COMPARISONS:

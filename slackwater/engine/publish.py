@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,8 +30,10 @@ from slackwater.engine.files import disk_errors, remove_tree, replace_text, sync
 from slackwater.engine.segment_reader import plain_rows, read_segments
 from slackwater.engine.segment_writer import SegmentWriter
 from slackwater.engine.storage import Storage
+from slackwater.errors import StateError
 from slackwater.types import to_arrow_schema
 
+logger = logging.getLogger(__name__)
 KEPT_VERSIONS = 2
 _POINTS = ("publish.writing", "publish.writing")
 
@@ -100,12 +103,24 @@ def publish_view(
 
 def publish_missing(storage: Storage, snapshot: Snapshot, read: Reader = read_segments) -> int:
     """Publish every refreshed view whose pointer is behind the snapshot, and remove what
-    dropped views left; how many folders changed."""
+    dropped views left; how many folders changed.
+
+    A view that cannot be published (a damaged segment, a full disk) does not keep the others, or
+    the warehouse, from being used.
+    """
     views = [view for view in snapshot.views() if view.refreshed_at is not None]
     behind = [view for view in views if not _is_published(storage, view, snapshot.commit)]
-    for view in behind:
+    published = [_try_publish(storage, view, snapshot, read) for view in behind]
+    return sum(published) + _remove_dropped(storage, snapshot)
+
+
+def _try_publish(storage: Storage, view: View, snapshot: Snapshot, read: Reader) -> bool:
+    try:
         publish_view(storage, view, snapshot.segments(view.id), snapshot.commit, read)
-    return len(behind) + _remove_dropped(storage, snapshot)
+    except StateError as error:
+        logger.warning("View '%s' is not published: %s", view.name, error)
+        return False
+    return True
 
 
 def unpublish(storage: Storage, view: View) -> None:

@@ -33,7 +33,7 @@ def plain_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Each row as often as its weight says, in the columns of `schema`."""
     weights = batch.column(WEIGHT)
     rows = batch.select(schema.names).cast(schema)
-    if pc.all(pc.equal(weights, 1)).as_py() is not False:
+    if pc.min_max(weights).as_py() == {"min": 1, "max": 1} or not batch.num_rows:
         return rows
     positions = np.repeat(np.arange(batch.num_rows), weights.to_numpy(zero_copy_only=False))
     return rows.take(pa.array(positions))

@@ -46,6 +46,7 @@ PINNED = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.variable.substitute": "false",  # '${x}' is text
 }
 """Settings that decide what SQL means; they hold in a session handed in, too."""
 
@@ -189,6 +190,17 @@ class SparkEngine:
         """Run a statement and write its rows as Parquet files into a fresh directory."""
         writer = self.frame(sql).write.option("compression", "zstd")
         writer.mode("errorifexists").parquet(str(directory))
+
+    def function_kinds(self) -> dict[str, frozenset[str]]:
+        """The names of Spark's built-in functions by the group it puts them in."""
+        registry = self.session._jsparkSession.sessionState().functionRegistry()
+        listed = registry.listFunction()
+        kinds: dict[str, set[str]] = {}
+        for i in range(listed.size()):
+            name = listed.apply(i)
+            group = registry.lookupFunction(name).get().getGroup()
+            kinds.setdefault(group, set()).add(name.funcName())
+        return {group: frozenset(found) for group, found in kinds.items()}
 
     @property
     def process_id(self) -> int | None:

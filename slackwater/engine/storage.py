@@ -20,7 +20,14 @@ import pyarrow.parquet as pq
 from slackwater import faults
 from slackwater.catalog.model import Run, Segment
 from slackwater.catalog.transaction import run_revoked
-from slackwater.engine.files import disk_errors, remove_file, remove_tree, sync, sync_upwards
+from slackwater.engine.files import (
+    disk_errors,
+    remove_empty_below,
+    remove_file,
+    remove_tree,
+    sync,
+    sync_upwards,
+)
 from slackwater.engine.segment_writer import SegmentWriter
 from slackwater.errors import InternalError, StateError
 from slackwater.types import WEIGHT
@@ -138,6 +145,10 @@ class Storage:
         if place.parent != self._data():
             raise InternalError(f"{directory} is not the directory of a run")
         return remove_tree(place)
+
+    def prune(self, directory: str) -> None:
+        """Delete the empty directories that given-up attempts left in an ended run's directory."""
+        remove_empty_below(self.root / directory)
 
     def _data(self) -> Path:
         return (self.root / "data").resolve()

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slackwater.errors import StateError, UserError
-from slackwater.types import Field, Schema, from_arrow
+from slackwater.types import Field, Schema, from_arrow, quote
 
 FOOTER_BYTES = 64 * 1024
 
@@ -55,12 +55,18 @@ def files(folder: str) -> tuple[File, ...]:
             code="SOURCE_MISSING",
             hint="Create it, or change the table's path.",
         )
-    found = (
-        p
-        for p in root.rglob("*.parquet")
-        if p.is_file() and not any(part[0] in "_." for part in p.relative_to(root).parts)
-    )
-    return tuple(look(p) for p in sorted(found))
+    return tuple(look(p) for p in _listed(root))
+
+
+def _listed(root: Path) -> list[Path]:
+    try:
+        return sorted(
+            p
+            for p in root.rglob("*.parquet")
+            if p.is_file() and not any(part[0] in "_." for part in p.relative_to(root).parts)
+        )
+    except FileNotFoundError as error:
+        raise _vanished(f"Folder '{error.filename}'") from error
 
 
 def look(path: Path) -> File:
@@ -71,15 +77,19 @@ def look(path: Path) -> File:
             handle.seek(max(0, stat.st_size - FOOTER_BYTES))
             footer = hashlib.blake2b(handle.read(), digest_size=12).hexdigest()
     except FileNotFoundError as error:
-        raise StateError(
-            f"File '{path}' vanished while it was being read.",
-            code="SOURCE_CHANGED",
-            hint="Run the statement again.",
-        ) from error
+        raise _vanished(f"File '{path}'") from error
     return File(str(path), stat.st_size, stat.st_mtime_ns, footer)
 
 
-def compare(before: Iterable[Any], now: Iterable[File], table: str) -> Changes:
+def _vanished(what: str) -> StateError:
+    return StateError(
+        f"{what} vanished while it was being read.",
+        code="SOURCE_CHANGED",
+        hint="Run the statement again.",
+    )
+
+
+def compare(before: Iterable[Any], now: Iterable[File], table: str, view: str) -> Changes:
     """What is new and what is gone; a file rewritten in place is refused."""
     old = {f.path: f for f in (File(*f) if not isinstance(f, File) else f for f in before)}
     new = {f.path: f for f in now}
@@ -89,7 +99,7 @@ def compare(before: Iterable[Any], now: Iterable[File], table: str) -> Changes:
                 f"File '{path}' of table '{table}' was rewritten in place.",
                 code="SOURCE_FILE_REWRITTEN",
                 hint="Write changed data under a new file name. To accept the file as it is now, "
-                "refresh in full: REFRESH MATERIALIZED VIEW name FULL.",
+                f"refresh in full: REFRESH MATERIALIZED VIEW {quote(view)} FULL.",
             )
     return Changes(
         tuple(f for p, f in new.items() if p not in old),

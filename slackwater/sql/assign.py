@@ -91,4 +91,5 @@ def assignment(
 
 def is_default(node: exp.Expr) -> bool:
     """Is this the word DEFAULT in the place of a value?"""
-    return isinstance(node, exp.Column) and node.name.upper() == "DEFAULT" and not node.table
+    word = isinstance(node, exp.Var) or (isinstance(node, exp.Column) and not node.table)
+    return word and node.name.upper() == "DEFAULT"

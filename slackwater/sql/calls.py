@@ -18,7 +18,7 @@ from slackwater.sql.names import (
     NOT_DETERMINISTIC,
     WINDOW_FUNCTIONS,
 )
-from slackwater.types import BIGINT, INT, TINYINT
+from slackwater.types import BIGINT, INT, TINYINT, is_numeric
 
 if TYPE_CHECKING:
     from slackwater.sql.scalars import Scalars
@@ -83,6 +83,10 @@ def function(s: Scalars, node: exp.Expr) -> Expr:
         return spark_syntax(s, node)
     if name in CLOCKS and not node.expressions:
         return s.context.clock(name)
+    if name == "struct":
+        return _struct(s, node)
+    if name == "positive" and len(node.expressions) == 1:
+        return _positive(s, node)
     if name in _UNIT_FIRST and len(node.expressions) == 3:
         return _with_unit(s, name, node)
     return _scalar(s, name, s.bind_all(node.expressions))
@@ -94,6 +98,29 @@ def _scalar(s: Scalars, name: str, args: list[Expr]) -> Expr:
         return made
     places = ", ".join(f"{{{i}}}" for i in range(len(args)))
     return s.context.spark_call(f"{name}({places})", args, name not in NOT_DETERMINISTIC)
+
+
+def _struct(s: Scalars, node: exp.Expr) -> Expr:
+    """struct(k, 1 AS one): fields are called after columns and aliases, else col1, col2, …"""
+    parts = [p.this if isinstance(p, exp.Alias) else p for p in node.expressions]
+    names = [
+        part.alias_or_name if isinstance(part, exp.Alias | exp.Column | exp.Dot) else f"col{i}"
+        for i, part in enumerate(node.expressions, 1)
+    ]
+    fields = ", ".join(f"{_quoted(name)}, {{{i}}}" for i, name in enumerate(names))
+    return s.context.spark_call(f"named_struct({fields})", s.bind_all(parts))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("{", "{{").replace("}", "}}") + "'"
+
+
+def _positive(s: Scalars, node: exp.Expr) -> Expr:
+    arg = s.bind(node.expressions[0])
+    if is_numeric(arg.type):
+        return arg
+    return s.context.spark_call("positive({0})", [arg])
 
 
 def _with_unit(s: Scalars, name: str, node: exp.Expr) -> Expr:

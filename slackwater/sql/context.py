@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from sqlglot import exp
 
+from slackwater.algebra import functions
 from slackwater.algebra.expr import AggCall, Expr, Literal, SparkCall, WindowCall
 from slackwater.algebra.relation import Relation
 from slackwater.errors import SqlError, UserError, nearest
-from slackwater.sql.names import ORDER_SENSITIVE_AGGREGATES
+from slackwater.sql.names import AGGREGATES, CLOCKS, ORDER_SENSITIVE_AGGREGATES, WINDOW_FUNCTIONS
 from slackwater.sql.scope import Scope
 from slackwater.sql.subquery import Inner, MatchQuery, Param, ScalarQuery
 from slackwater.types import BIGINT, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, TypeOracle
 
+KNOWN_FUNCTIONS = AGGREGATES | WINDOW_FUNCTIONS | CLOCKS | functions.SCALAR_NAMES
+"""Functions to suggest where a name is misspelt."""
+
 Reasons = dict[str, str]
 """Reason codes met while binding, with what they were met at."""
+
+
+def _readable(error: UserError) -> SqlError:
+    """What Spark's analyzer says about a call, in the user's terms."""
+    if error.code == "UNRESOLVED_ROUTINE" and (found := re.search(r"`(\w+)`", error.message)):
+        return SqlError(
+            f"Function '{found[1]}' does not exist.",
+            code="UNKNOWN_FUNCTION",
+            hint=nearest(found[1], sorted(KNOWN_FUNCTIONS)),
+        )
+    message = re.sub(r"\ba(\d+)\b", lambda m: f"argument {int(m[1]) + 1}", error.message)
+    message = message.split(" Please, refer to")[0]
+    return SqlError(message, code=error.code, hint=error.hint)
 
 
 class Unsupported(Exception):
@@ -126,7 +144,7 @@ class Context:
         except SqlError:
             raise
         except UserError as error:
-            raise SqlError(error.message, code=error.code, hint=error.hint) from error
+            raise _readable(error) from error
 
     def named_window(self, node: exp.Expr) -> exp.Expr:
         """A window with the parts of the named window it refers to."""

@@ -130,7 +130,8 @@ def _lift_one(relation: Relation, node: Expr) -> tuple[Relation, Expr]:
     if isinstance(node, ScalarQuery):
         return _scalar(relation, node)
     assert isinstance(node, MatchQuery)
-    return _mark(relation, node)
+    marked, value = _mark(relation, node)
+    return marked, value.replace(nullable=node.nullable) if node.nullable else value
 
 
 # -- scalar subqueries

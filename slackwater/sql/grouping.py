@@ -22,7 +22,9 @@ from slackwater.errors import SqlError
 from slackwater.sql.calls import Grouping
 from slackwater.sql.context import Context
 from slackwater.sql.decorrelate import lift
+from slackwater.sql.names import AGGREGATES
 from slackwater.sql.ordering import ordinal
+from slackwater.sql.parse import span
 from slackwater.sql.scalars import Scalars
 from slackwater.sql.scope import Scope
 from slackwater.types import BIGINT, INT, TINYINT, Map
@@ -59,7 +61,10 @@ def group(context: Context, tree: exp.Expr, scope: Scope, block: Block) -> Block
     places |= {a: Column(a.type, a.nullable, start + i) for i, a in enumerate(aggs)}
     for literal in [k for k in places if isinstance(k, Literal)]:
         del places[literal]
-    regrouped = [_regroup(e, places) for e in exprs]
+    try:
+        regrouped = [_regroup(e, places) for e in exprs]
+    except _Ungrouped as ungrouped:
+        raise _ungrouped(tree, block.relation, ungrouped.column) from None
     return block.changed(grouped, regrouped)
 
 
@@ -74,16 +79,52 @@ def _key_name(key: Expr, relation: Relation, i: int) -> str:
     return relation.schema[key.index].name if isinstance(key, Column) else f"g{i}"
 
 
+class _Ungrouped(Exception):
+    """A column that is neither a key nor inside an aggregate."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        super().__init__()
+
+
+def _ungrouped(tree: exp.Expr, relation: Relation, column: Column) -> SqlError:
+    name = relation.schema[column.index].name
+    start, end = span(_outside_aggregates(tree, name))
+    return SqlError(
+        f"Column '{name}' is neither in GROUP BY nor inside an aggregate.",
+        code="AGGREGATE_MISUSE",
+        hint=f"Add it to GROUP BY, or wrap it, as in any_value({name}) or max({name}).",
+        start=start,
+        end=end,
+    )
+
+
+def _outside_aggregates(tree: exp.Expr, name: str) -> exp.Expr | None:
+    """Where a query names a column without an aggregate around it."""
+    clauses = [*tree.expressions, *(tree.args.get(c) for c in ("having", "qualify", "order"))]
+    for clause in clauses:
+        found: list[exp.Expr] = list(clause.find_all(exp.Column)) if clause is not None else []
+        for node in found:
+            if node.name.lower() == name.lower() and not _inside_aggregate(node):
+                return node
+    return None
+
+
+def _inside_aggregate(node: exp.Expr) -> bool:
+    call = node.find_ancestor(exp.Anonymous, exp.Select)
+    while isinstance(call, exp.Anonymous):
+        if call.name.lower() in AGGREGATES:
+            return True
+        call = call.find_ancestor(exp.Anonymous, exp.Select)
+    return False
+
+
 def _regroup(expr: Expr, places: dict[Expr, Expr]) -> Expr:
     def change(e: Expr) -> Expr | None:
         if e in places:
             return places[e]
         if isinstance(e, Column):
-            raise SqlError(
-                "A column is neither in GROUP BY nor inside an aggregate.",
-                code="AGGREGATE_MISUSE",
-                hint="Add it to GROUP BY, or wrap it in an aggregate such as max() or any_value().",
-            )
+            raise _Ungrouped(e)
         if isinstance(e, Grouping):
             raise SqlError(
                 f"{e.name.upper()}() needs GROUPING SETS, ROLLUP or CUBE over its argument.",

@@ -37,8 +37,8 @@ GENERATORS = frozenset(
 )
 
 CLOCKS = frozenset(
-    """current_date curdate current_timestamp now localtimestamp current_time unix_timestamp
-    to_unix_timestamp_now current_timezone""".split()
+    """current_date curdate current_timestamp now localtimestamp unix_timestamp
+    current_timezone""".split()
 )
 """Functions that read the clock: fixed per run, and different from run to run."""
 
@@ -46,6 +46,6 @@ NOT_DETERMINISTIC = frozenset(
     """rand random randn uuid shuffle monotonically_increasing_id spark_partition_id
     input_file_name input_file_block_start input_file_block_length randstr uniform java_method
     reflect try_reflect current_user session_user user current_catalog current_database
-    current_schema current_path version""".split()
+    current_schema current_path current_time version""".split()
 )
 """Functions that may give another value for the same row."""

@@ -26,8 +26,31 @@ _KEPT_PARSERS = (
 )
 
 
+def _written_cast(parser: Any, strict: bool) -> exp.Expr:
+    """CAST as a call, told apart from constants such as 3L and DATE '2020-01-01'."""
+    node: exp.Expr = parser._parse_cast(strict, safe=None if strict else True)
+    node.meta["written"] = True
+    return node
+
+
+def _extract(parser: Any) -> exp.Expr:
+    """EXTRACT, with the part's name as written: it is in the column's name."""
+    part = parser._curr.text
+    node: exp.Expr = parser._parse_extract()
+    node.meta["part"] = part
+    return node
+
+
+def _plus(parser: Any) -> exp.Expr:
+    """Unary plus, which sqlglot would drop: it is a function of Spark's."""
+    return exp.Anonymous(this="positive", expressions=[parser._parse_unary()])
+
+
 class Dialect(Spark):
     """Spark SQL with plain function calls and raising casts."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar[list[str]] = [*Spark.Tokenizer.STRING_ESCAPES, "'", '"']
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -35,7 +58,16 @@ class Dialect(Spark):
             name: parser
             for name, parser in Spark.Parser.FUNCTION_PARSERS.items()
             if name in _KEPT_PARSERS
+        } | {
+            "CAST": lambda self: _written_cast(self, True),
+            "TRY_CAST": lambda self: _written_cast(self, False),
+            "EXTRACT": _extract,
         }
+        UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+            **Spark.Parser.UNARY_PARSERS,
+            TokenType.PLUS: _plus,
+        }
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(1, 2)[0] takes an element
         STRICT_CAST = True
 
 
@@ -116,8 +148,11 @@ def _syntax_error(text: str, error: ParseError) -> SqlError:
     first = error.errors[0] if error.errors else {}
     start = _offset(text, first.get("line"), first.get("col"), first.get("highlight") or "")
     near = first.get("highlight") or "the end of the statement"
+    problem = first.get("description", str(error)).rstrip(".")
+    if problem.startswith("Required keyword"):
+        problem = "something is missing after it"
     return SqlError(
-        f"Syntax error near '{near}': {first.get('description', str(error)).rstrip('.')}.",
+        f"Syntax error near '{near}': {problem}.",
         code="SYNTAX_ERROR",
         hint="Check the spelling of keywords, commas and parentheses before this place.",
         sql=text,

@@ -22,7 +22,7 @@ from slackwater.sql.parse import span
 from slackwater.sql.scalars import Scalars
 from slackwater.sql.scope import Scope, scope_of
 from slackwater.sql.select import bind_select
-from slackwater.sql.tables import renamed, table_name, unordered, values
+from slackwater.sql.tables import renamed_as, table_name, unordered, values
 from slackwater.types import DataType, Map
 
 
@@ -50,8 +50,8 @@ def _bind(context: Context, tree: exp.Expr, parent: Scope | None) -> Relation:
         relation = values(context, tree)
         alias = tree.args.get("alias")
         if alias is not None and alias.args.get("columns"):
-            relation = renamed(relation, [c.name for c in alias.args["columns"]], alias.name)
-        return relation
+            relation = renamed_as(relation, alias.args["columns"], alias.name)
+        return _ordered(context, tree, relation)
     if isinstance(tree, exp.Table):
         return context.table(table_name(tree))
     raise context.unsupported("UNSUPPORTED_OPERATOR", type(tree).__name__)
@@ -67,7 +67,7 @@ def _with(context: Context, tree: exp.Expr, parent: Scope | None) -> Context:
         relation = unordered(context.query(cte.this, None))
         names = cte.args["alias"].args.get("columns")
         if names:
-            relation = renamed(relation, [n.name for n in names], cte.alias)
+            relation = renamed_as(relation, names, cte.alias)
         context = context.with_cte(cte.alias, relation)
     return context
 

@@ -137,6 +137,8 @@ def _boolean(s: Scalars, node: exp.Expr) -> Expr:
 def _cast(s: Scalars, node: exp.Expr) -> Expr:
     if isinstance(node.this, exp.Literal) and type(node) is exp.Cast:
         made = literals.typed(node.this, data_type(node.args["to"]))
+        if made is not None and node.this.is_string and "written" in node.meta:
+            made = made.replace(nullable=True)  # as Spark takes every cast of a string
         if made is not None:
             return made
     return cast(s, s.bind(node.this), data_type(node.args["to"]), isinstance(node, exp.TryCast))
@@ -241,19 +243,23 @@ def _in(s: Scalars, node: exp.Expr) -> Expr:
 
 
 def _like(name: str) -> Callable[[Scalars, exp.Expr], Expr]:
+    def one(s: Scalars, node: exp.Expr, pattern: exp.Expr, escape: exp.Expr | None) -> Expr:
+        args = [s.bind(node.this), s.bind(pattern)]
+        made = s.operator(name, *args, *([s.bind(escape)] if escape is not None else []))
+        return s.operator("not", made) if node.args.get("negate") else made
+
     def bind(s: Scalars, node: exp.Expr, escape: exp.Expr | None = None) -> Expr:
         pattern = node.expression
         if isinstance(pattern, exp.Any | exp.All):
             word = "or" if isinstance(pattern, exp.Any) else "and"
             inner = pattern.this.unnest()
             parts = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
-            bound = [s.operator(name, s.bind(node.this), s.bind(p)) for p in parts]
+            bound = [one(s, node, p, None) for p in parts]
             result = bound[0]
             for part in bound[1:]:
                 result = s.operator(word, result, part)
             return result
-        args = [s.bind(node.this), s.bind(pattern)]
-        return s.operator(name, *args, *([s.bind(escape)] if escape is not None else []))
+        return one(s, node, pattern, escape)
 
     return bind
 
@@ -337,6 +343,20 @@ def _interval(s: Scalars, node: exp.Expr) -> Expr:
     return literals.interval(node) or calls.spark_syntax(s, node)
 
 
+def _raw(s: Scalars, node: exp.Expr) -> Expr:
+    return Literal(STRING, False, str(node.this))
+
+
+def _clock(name: str) -> Callable[[Scalars, exp.Expr], Expr]:
+    return lambda s, node: s.context.clock(name)
+
+
+def _any(s: Scalars, node: exp.Expr) -> Expr:
+    """any(x) outside a comparison is the aggregate."""
+    call = exp.Anonymous(this="any", expressions=[node.this.unnest()])
+    return calls.function(s, call)
+
+
 def _star(s: Scalars, node: exp.Expr) -> Expr:
     raise SqlError(
         f"'*' cannot stand in {s.clause} here.",
@@ -395,6 +415,10 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, Any], Expr]] = {
     exp.Trim: _trim,
     exp.StrPosition: _position,
     exp.Star: _star,
+    exp.Any: _any,
+    exp.RawString: _raw,
+    exp.CurrentDate: _clock("current_date"),
+    exp.CurrentTimestamp: _clock("current_timestamp"),
     exp.Anonymous: calls.function,
     exp.Filter: calls.filtered,
     exp.WithinGroup: calls.within_group,

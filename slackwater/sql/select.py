@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -26,9 +27,9 @@ from slackwater.sql.names import GENERATORS, ORDER_SENSITIVE_WINDOWS
 from slackwater.sql.ordering import limited, ordinal, tie_break
 from slackwater.sql.parse import span
 from slackwater.sql.pretty import output_name
-from slackwater.sql.scalars import Scalars
+from slackwater.sql.scalars import Scalars, dotted
 from slackwater.sql.scope import OuterColumn, Scope, scope_of, side_by_side
-from slackwater.types import Map
+from slackwater.types import DataType, Map
 
 
 @dataclass
@@ -158,17 +159,21 @@ def _bind_clauses(context: Context, tree: exp.Expr, scope: Scope) -> Block:
 
     nodes = order.expressions if order else []
     if len(nodes) == 1 and _is_all(nodes[0], scope):
-        keys = [sort_key(by, nodes[0], lambda _, item=item: item) for item in items]
+        keys = [sort_key(by, nodes[0], partial(_same, item)) for item in items]
     else:
         keys = [sort_key(by, o, bind) for o in nodes]
     return Block(scope.relation, items, names, keys, having, qualify)
+
+
+def _same(item: Expr, node: exp.Expr) -> Expr:
+    return item
 
 
 def _grouped_names(tree: exp.Expr, scope: Scope) -> set[str]:
     """Columns that GROUP BY names: in HAVING they go before aliases, all others behind."""
     clause = tree.args.get("group")
     named = {c.name.lower() for c in clause.find_all(exp.Column)} if clause is not None else set()
-    return {name for name in named if scope.resolve_here([name]) is not None}
+    return named & {n.column.lower() for n in scope.names}
 
 
 def _is_all(node: exp.Expr, scope: Scope) -> bool:
@@ -195,12 +200,27 @@ def _select_list(s: Scalars, tree: exp.Expr) -> tuple[list[Expr], list[str]]:
             continue
         bound = s.bind(node.this if isinstance(node, exp.Alias) else node)
         items.append(bound)
-        names.append(output_name(node))
+        names.append(output_name(node, _Types(s)))
         if isinstance(node, exp.Alias):
             s.aliases.setdefault(node.alias.lower(), bound)
     if not items:
         raise SqlError("The select list is empty.", code="SYNTAX_ERROR")
     return items, names
+
+
+@dataclass(frozen=True)
+class _Types:
+    """Types of syntax nodes, for the names of columns."""
+
+    scalars: Scalars
+
+    def __call__(self, node: exp.Expr) -> DataType:
+        return self.scalars.bind(node).type
+
+    def is_field(self, node: exp.Expr) -> bool:
+        """Is a dotted name a field of a struct, not a column of a table?"""
+        found = self.scalars.scope.resolve(dotted(node))
+        return found is not None and bool(found[1])
 
 
 def _is_star(node: exp.Expr) -> bool:
@@ -213,8 +233,8 @@ def _star(s: Scalars, node: exp.Expr) -> list[tuple[str, Expr]]:
     star = node if isinstance(node, exp.Star) else node.this
     qualifier = node.table if isinstance(node, exp.Column) else None
     found = s.scope.star(qualifier)
+    start, end = span(node)
     if not found:
-        start, end = span(node)
         known = sorted({n.qualifier for n in s.scope.names if n.qualifier})
         raise SqlError(
             f"'{node.sql(dialect='spark')}' stands for no columns.",
@@ -231,6 +251,8 @@ def _star(s: Scalars, node: exp.Expr) -> list[tuple[str, Expr]]:
             f"EXCEPT column '{name}' is not among the columns.",
             code="UNKNOWN_COLUMN",
             hint=nearest(name, [n.column for n in found]),
+            start=start,
+            end=end,
         )
     return [(n.column, s.scope.column(n.index)) for n in found if n.column.lower() not in excluded]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -15,10 +15,11 @@ Columns = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True)
 class Output:
-    """A column that a source offers; joined by USING, it belongs to no single source."""
+    """A column that a source offers; joined by USING, the key of the other side is hidden."""
 
     source: str | None
     name: str
+    hidden: bool = False
 
     @property
     def reference(self) -> exp.Column:
@@ -33,6 +34,8 @@ def output_names(query: exp.Expr, columns: Columns | None) -> list[str]:
         return _renamed(query, output_names(query.this, columns))
     if isinstance(query, exp.SetOperation):
         return output_names(query.this, columns)
+    if isinstance(query, exp.Values):
+        return _renamed(query, _value_names(query))
     if not isinstance(query, exp.Select):
         raise _unknown(type(query).__name__.upper())
     return [name for item in query.expressions for name in _item_names(query, item, columns)]
@@ -57,8 +60,11 @@ def star(query: exp.Select, item: exp.Expr, columns: Columns | None) -> list[Out
     if isinstance(item, exp.Column):
         wanted = item.table.lower()
         found = [o for o in found if (o.source or "").lower() == wanted]
+        found.sort(key=lambda o: not o.hidden)
         if not found:
             raise _unknown(f"{item.table}.*")
+    else:
+        found = [o for o in found if not o.hidden]
     shape = item if isinstance(item, exp.Star) else item.this
     left_out = {e.name.lower() for e in shape.args.get("except_") or ()}
     return [o for o in found if o.name.lower() not in left_out]
@@ -77,24 +83,40 @@ def _sources(query: exp.Select, columns: Columns | None) -> list[Output]:
 
 def _joined(join: exp.Join, left: list[Output], right: list[Output]) -> list[Output]:
     """USING and NATURAL columns come first and once; semi and anti joins give the left side."""
-    if join.kind.upper() in ("SEMI", "ANTI"):
-        return left
-    shared = [name.name.lower() for name in join.args.get("using") or ()]
+    names = [name.name.lower() for name in join.args.get("using") or ()]
     if join.method.upper() == "NATURAL":
-        offered = {o.name.lower() for o in right}
-        shared = [o.name.lower() for o in left if o.name.lower() in offered]
-    keys = [Output(None, o.name) for name in shared for o in left if o.name.lower() == name]
-    return keys + [o for o in left + right if o.name.lower() not in shared]
+        offered = {o.name.lower() for o in right if not o.hidden}
+        names = [o.name.lower() for o in left if o.name.lower() in offered and not o.hidden]
+    own, other = _keys(left, names), _keys(right, names)
+    rest = [o for o in left + right if o not in own and o not in other]
+    if join.kind.upper() in ("SEMI", "ANTI"):
+        return own + [o for o in left if o not in own]
+    shown, hidden = (other, own) if join.side.upper() == "RIGHT" else (own, other)
+    if join.side.upper() == "FULL":
+        shown, hidden = [Output(None, o.name) for o in own], own + other
+    return shown + rest + [replace(o, hidden=True) for o in hidden]
+
+
+def _keys(side: list[Output], names: list[str]) -> list[Output]:
+    return [o for name in names for o in side if o.name.lower() == name and not o.hidden]
 
 
 def _source(node: exp.Expr, columns: Columns | None) -> Iterator[Output]:
     if isinstance(node, exp.Subquery):
         names: Iterable[str] = output_names(node, columns)
+    elif isinstance(node, exp.Values):
+        names = _renamed(node, _value_names(node))
     elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         names = _renamed(node, _table_names(node, columns))
     else:
         raise _unknown(type(node).__name__.upper())
     yield from (Output(node.alias_or_name or None, name) for name in names)
+
+
+def _value_names(node: exp.Expr) -> list[str]:
+    first = node.expressions[0]
+    width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    return [f"col{i}" for i in range(1, width + 1)]
 
 
 def _renamed(node: exp.Expr, names: list[str]) -> list[str]:

@@ -142,7 +142,7 @@ def _read(script: Script) -> Statement:
         if _begins(words, start.split()):
             return reader(_Cursor(script))
     tree = parse(script.text)
-    if isinstance(tree, exp.Query):
+    if isinstance(tree, exp.Query | exp.Values):
         return Query(script.text)
     reader_of_tree = _BY_TREE.get(type(tree))
     if reader_of_tree is None:

@@ -124,8 +124,17 @@ def _aliased(
     name = (alias.name if alias is not None else "") or default
     columns_named = alias.args.get("columns") if alias is not None else None
     if columns_named:
-        relation = renamed(relation, [c.name for c in columns_named], name or "the derived table")
+        relation = renamed_as(relation, columns_named, name or "the derived table")
     return scope_of(relation, name, parent)
+
+
+def renamed_as(relation: Relation, nodes: list[exp.Expr], what: str) -> Relation:
+    """The relation under the column names that a query gives."""
+    try:
+        return renamed(relation, [n.name for n in nodes], what)
+    except SqlError as error:
+        (error.start, _), (_, error.end) = span(nodes[0]), span(nodes[-1])
+        raise
 
 
 def renamed(relation: Relation, names: list[str], what: str) -> Relation:
@@ -175,6 +184,8 @@ def values(context: Context, node: exp.Expr) -> Relation:
                 f"Column {i + 1} of VALUES mixes {kinds}.",
                 code="WRONG_TYPES",
                 hint="Cast the values to one type.",
+                start=span(node)[0],
+                end=span(node)[1],
             )
         done.append([functions.coerce(c, common) for c in cells])
         fields.append(Field(f"col{i + 1}", common, any(c.nullable for c in cells)))

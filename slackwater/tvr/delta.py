@@ -6,7 +6,7 @@ Z-relation; None where it does not change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from slackwater.algebra.relation import (
@@ -27,9 +27,9 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.tvr.laws import joins, keyed, linear, recompute
-from slackwater.tvr.time import NEW, OLD, change_of, reads, snapshot
-
-Law = Callable[["Deltas", Relation], Relation]
+from slackwater.tvr.state import AggregateState
+from slackwater.tvr.time import CHANGE, NEW, OLD, change_of, reads, source_at
+from slackwater.types import BIGINT, WEIGHT, Field
 
 
 @dataclass
@@ -37,16 +37,36 @@ class Deltas:
     """Changes of every operator of a query, given which sources changed."""
 
     changed: frozenset[str]
+    states: Mapping[Relation, AggregateState] = field(default_factory=dict)
     used: dict[Relation, str] = field(default_factory=dict)
     _known: dict[Relation, Relation | None] = field(default_factory=dict)
 
     def old(self, relation: Relation) -> Relation:
         """The relation before the change."""
-        return snapshot(relation, self.changed, OLD)
+        return self._at(relation, OLD)
 
     def new(self, relation: Relation) -> Relation:
         """The relation after the change."""
-        return snapshot(relation, self.changed, NEW)
+        return self._at(relation, NEW)
+
+    def _at(self, relation: Relation, time: str) -> Relation:
+        """The relation at a time, read from states where there are any."""
+        known: dict[Relation, Relation] = {}
+
+        def visit(node: Relation) -> Relation:
+            if node not in known:
+                known[node] = self._read(node, time) or node.with_children(visit)
+            return known[node]
+
+        return visit(relation)
+
+    def _read(self, node: Relation, time: str) -> Relation | None:
+        if isinstance(node, Scan) and node.source in self.changed:
+            return node.replace(source=source_at(node.source, time))
+        if node in self.states:
+            state = self.states[node]
+            return state.output(state.scan(time if self.changes(node) else ""))
+        return None
 
     def changes(self, relation: Relation) -> bool:
         """Does the relation read anything that changed?"""
@@ -67,6 +87,11 @@ class Deltas:
     def _delta(self, relation: Relation) -> Relation:
         if isinstance(relation, Scan):
             return change_of(relation)
+        if relation in self.states:
+            self.used[relation] = "merge_partial_sums"
+            state = self.states[relation]
+            fields = (*state.schema, Field(WEIGHT, BIGINT, False))
+            return state.output(Scan(state.id + CHANGE, state.id, fields))
         for law in LAWS[type(relation)]:
             found = law(self, relation)
             if found is not None:

@@ -23,18 +23,6 @@ def source_at(id: str, time: str) -> str:
     return id + time
 
 
-def snapshot(relation: Relation, changed: frozenset[str], time: str) -> Relation:
-    """The relation with every changed source as it was at a time."""
-
-    def at(node: Relation) -> Relation:
-        if isinstance(node, Scan) and node.source in changed:
-            return node.replace(source=source_at(node.source, time))
-        return node
-
-    result: Relation = relation.rewrite(at)
-    return result
-
-
 def change_of(scan: Scan) -> Scan:
     """The rows with weights by which a source changed."""
     fields = (*scan.fields, Field(WEIGHT, BIGINT, False))

@@ -6,6 +6,8 @@ what it has written, and makes all of it visible in one commit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from slackwater.algebra.expr import AggCall, Call, Literal, columns, conjunction
@@ -24,7 +26,7 @@ from slackwater.catalog.model import (
     Update,
     WriteEvent,
 )
-from slackwater.engine.runner import measurements, require_not_null
+from slackwater.engine.runner import Given, measurements, require_not_null
 from slackwater.errors import SqlError, UserError, nearest
 from slackwater.planner.steps import StepReport, WriteSegments
 from slackwater.sql import build
@@ -55,16 +57,22 @@ class Transaction:
         """The newest commit with this transaction's own changes on top."""
         return World(self.house, self.house.catalog.snapshot(), self.pending)
 
+    @contextmanager
+    def _reading(self) -> Iterator[World]:
+        """The same, pinned while its rows are read."""
+        with self.house.catalog.reading() as snapshot:
+            yield World(self.house, snapshot, self.pending)
+
     def change(self, statement: Change) -> int:
         """INSERT, UPDATE, DELETE or MERGE; how many rows it touched."""
         table = self._take(statement.table)
-        world = self.world()
-        try:
-            delta = bind_change(world.context(), _target(table), statement.tree)
-        except SqlError as error:
-            raise error.located(statement.text) from None
         kind = type(statement.tree).__name__.lower()
-        return self._write(world, table, delta, kind)
+        with self._reading() as world:
+            try:
+                delta = bind_change(world.context(), _target(table), statement.tree)
+            except SqlError as error:
+                raise error.located(statement.text) from None
+            return self._write(world, table, delta, kind)
 
     def truncate(self, statement: Truncate) -> None:
         """All rows go."""
@@ -75,40 +83,27 @@ class Transaction:
     def append(self, name: str, data: Any) -> int:
         """Rows handed in, as new rows of a table."""
         table = self._take(name)
-        world = self.world()
         given = incoming(data)
         if not given.schema:  # an empty list has no columns either
             return self._count(table, "append", 0)
         positions = _positions(table, given.schema)
-        scan = world.give("incoming", given)
-        relation = stored(world.context(), _target(table), scan, positions)
-        return self._write(world, table, Delta(relation), "append")
+        with self._reading() as world:
+            scan = world.give("incoming", given)
+            relation = stored(world.context(), _target(table), scan, positions)
+            return self._write(world, table, Delta(relation), "append")
 
     def apply(
         self, name: str, data: Any, op_column: str | None = None, weight_column: str | None = None
     ) -> int:
         """A change batch: rows with an operation or a weight. What it deletes must be there."""
         table = self._take(name)
-        world = self.world()
         given = incoming(data)
         if not given.schema:
             return self._count(table, "apply", 0)
         given = weighted(given, op_column, weight_column)
-        positions = _positions(table, given.schema[:-1])
-        scan = world.give("incoming", given)
-        target = _target(table)
-        plus = stored(world.context(), target, scan, positions)
-        assert isinstance(plus, Project)
-        exprs = (*plus.exprs[:-1], columns(given.schema)[-1])
-        batch = consolidated(Project(scan, exprs, plus.names))
-        missing = _missing_rows(target, batch)
-        check = Check(
-            missing,
-            f"The batch deletes rows that '{table.name}' does not have",
-            "DELETE_OF_MISSING_ROW",
-            "Deletions must name rows exactly as they are stored, each as often as it is there.",
-        )
-        return self._write(world, table, Delta(batch, (check,)), "apply")
+        with self._reading() as world:
+            delta = _checked_batch(world, table, given)
+            return self._write(world, table, delta, "apply")
 
     # -- how it ends
 
@@ -167,7 +162,7 @@ class Transaction:
             )
         if table.id not in self.leases:
             self.leases[table.id] = self.house.lease(table.id)
-            table = self.world().table(name)  # as it is now that nobody else changes it
+            return self._take(name)  # as it is now that nobody else changes it
         self.tables[table.id] = table
         if self.run is None:
             self.run = self.house.catalog.begin_run("change", self.leases[table.id])
@@ -178,12 +173,11 @@ class Transaction:
         runner = self.house.runner
         before = len(runner.reports)
         step = WriteSegments(f"{kind} {table.name}", delta.relation, table.id)
-        with self.house.catalog.pin(world.snapshot.commit):
+        with world.steady_files():
             for check in delta.checks:
                 self._check(world, check)
             segments = runner.run(step, self.run, world.sources(delta.relation))
         require_not_null(segments, table.schema, self.house.storage, table.name)
-        world.check_files()
         self.pending.add(table.id, segments)
         self.reports += runner.reports[before:]
         del runner.reports[before:]
@@ -225,6 +219,24 @@ def _positions(table: Table, given: Schema) -> list[int]:
     if len(set(found)) < len(found):
         raise UserError(f"A column of '{table.name}' is given twice.", code="COLUMN_COUNT")
     return found
+
+
+def _checked_batch(world: World, table: Table, given: Given) -> Delta:
+    """A batch whose last column is the weight, with the check that its deletions are there."""
+    positions = _positions(table, given.schema[:-1])
+    scan = world.give("incoming", given)
+    target = _target(table)
+    plus = stored(world.context(), target, scan, positions)
+    assert isinstance(plus, Project)
+    exprs = (*plus.exprs[:-1], columns(given.schema)[-1])
+    batch = consolidated(Project(scan, exprs, plus.names))
+    check = Check(
+        _missing_rows(target, batch),
+        f"The batch deletes rows that '{table.name}' does not have",
+        "DELETE_OF_MISSING_ROW",
+        "Deletions must name rows exactly as they are stored, each as often as it is there.",
+    )
+    return Delta(batch, (check,))
 
 
 def consolidated(batch: Relation) -> Relation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +29,7 @@ from slackwater.catalog.model import (
 )
 from slackwater.engine.publish import unpublish
 from slackwater.engine.runner import measurements
-from slackwater.errors import SqlError, UserError
+from slackwater.errors import SlackwaterError, SqlError, UserError
 from slackwater.planner.steps import WriteSegments
 from slackwater.sources import parquet
 from slackwater.sql import bind, statements
@@ -59,7 +61,9 @@ def create_table(house: House, statement: statements.CreateTable) -> str:
             hint="Managed tables and Parquet folders (USING parquet) are.",
         )
     if statement.query is not None:
-        return _create_from_query(house, world, statement)
+        with _tolerating("NAME_TAKEN", statement.if_not_exists):
+            return _create_from_query(house, statement)
+        return f"'{statement.name}' exists already"
     if statement.source == "parquet" and "path" in statement.options:
         table = _external(statement)
     elif statement.source in ("managed", "parquet"):
@@ -70,8 +74,21 @@ def create_table(house: House, statement: statements.CreateTable) -> str:
             code="BAD_OPTION",
             hint="Leave it out for a managed table, or write USING parquet OPTIONS (path '…').",
         )
-    house.catalog.commit([NameIsFree(table.name)], [CreateTable(table)])
-    return f"table '{table.name}' created"
+    with _tolerating("NAME_TAKEN", statement.if_not_exists) as met:
+        house.catalog.commit([NameIsFree(table.name)], [CreateTable(table)])
+    return f"'{table.name}' exists already" if met else f"table '{table.name}' created"
+
+
+@contextmanager
+def _tolerating(code: str, tolerated: bool) -> Iterator[list[str]]:
+    """IF [NOT] EXISTS holds, too, when somebody else was faster; the list then says so."""
+    met: list[str] = []
+    try:
+        yield met
+    except SlackwaterError as error:
+        if error.code != code or not tolerated:
+            raise
+        met.append(code)
 
 
 def _exists(world: World, name: str, tolerated: bool) -> bool:
@@ -102,7 +119,7 @@ def _check_columns(schema: Schema, what: str) -> None:
             hint="Give each column a name of its own, with AS in a query.",
         )
     for f in schema:
-        if f.name == WEIGHT or not f.name:
+        if f.name.lower() == WEIGHT or not f.name:
             raise UserError(f"'{f.name}' cannot name a column.", code="BAD_COLUMNS")
         if f.type == NULL:
             raise UserError(
@@ -132,25 +149,28 @@ def _check_defaults(world: World, table: Table) -> None:
 
 def _external(statement: statements.CreateTable) -> Table:
     folder = str(Path(statement.options["path"]).absolute())
+    if any(not c.nullable or c.default is not None for c in statement.columns):
+        raise UserError(
+            "NOT NULL and DEFAULT cannot be kept for files of others.",
+            code="BAD_COLUMNS",
+            hint="Leave them out; filter NULLs in the views.",
+        )
     found = parquet.files(folder)
-    if statement.columns:
-        schema = tuple(Field(c.name, c.type, True) for c in statement.columns)
-        if any(not c.nullable or c.default is not None for c in statement.columns):
-            raise UserError(
-                "NOT NULL and DEFAULT cannot be kept for files of others.",
-                code="BAD_COLUMNS",
-                hint="Leave them out; filter NULLs in the views.",
-            )
-    else:
-        schema = parquet.infer_schema(folder, found)
+    declared = tuple(Field(c.name, c.type, True) for c in statement.columns)
+    schema = declared or parquet.infer_schema(folder, found)
     _check_columns(schema, f"Table '{statement.name}'")
     parquet.check_schema(schema, found, statement.name)
     options = {**statement.options, "path": folder}
     return Table(new_id("t"), statement.name, schema, source="parquet", options=options)
 
 
-def _create_from_query(house: House, world: World, statement: statements.CreateTable) -> str:
+def _create_from_query(house: House, statement: statements.CreateTable) -> str:
     """CREATE TABLE … AS SELECT: definition and rows in one commit."""
+    with house.catalog.reading() as snapshot:
+        return _load(house, World(house, snapshot), statement)
+
+
+def _load(house: House, world: World, statement: statements.CreateTable) -> str:
     assert statement.query is not None
     relation = unordered(bind.bind(statement.query, world.context()))
     if statement.columns:
@@ -158,11 +178,11 @@ def _create_from_query(house: House, world: World, statement: statements.CreateT
     schema = tuple(Field(f.name, f.type, True) for f in relation.schema)
     _check_columns(schema, f"Table '{statement.name}'")
     table = Table(new_id("t"), statement.name, schema, options=statement.options)
-    with house.catalog.running("load") as run, house.catalog.pin(world.snapshot.commit):
+    with house.catalog.running("load") as run:
         step = WriteSegments(f"load {table.name}", with_weight(relation), table.id)
         before = len(house.runner.reports)
-        segments = house.runner.run(step, run, world.sources(relation))
-        world.check_files()
+        with world.steady_files():
+            segments = house.runner.run(step, run, world.sources(relation))
         house.catalog.commit(
             [NameIsFree(table.name), run.requirement],
             [
@@ -190,7 +210,10 @@ def create_view(house: House, statement: statements.CreateView) -> str:
     if _exists(world, statement.name, statement.if_not_exists):
         return f"'{statement.name}' exists already"
     view = _view(world, statement, options, new_id("v"))
-    house.catalog.commit([NameIsFree(view.name)], [CreateView(view)])
+    with _tolerating("NAME_TAKEN", statement.if_not_exists) as met:
+        house.catalog.commit([NameIsFree(view.name)], [CreateView(view)])
+    if met:
+        return f"'{view.name}' exists already"
     return f"view '{view.name}' created; refresh it to compute its content"
 
 
@@ -296,7 +319,8 @@ def drop(house: House, statement: statements.Drop) -> str:
             )
         world.view(statement.name) if statement.kind == "view" else world.table(statement.name)
     assert found is not None
-    with house.lease(found.id) as lease:
+    gone = _tolerating("RELATION_GONE", statement.if_exists)
+    with gone, house.lease(found.id) as lease:
         house.catalog.commit([NotNeeded(found.id), *lease.requirements], [Drop(found.id)])
     if isinstance(found, View):
         unpublish(house.storage, found)

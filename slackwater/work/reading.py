@@ -18,9 +18,9 @@ def select(house: House, text: str, pending: Pending | None = None) -> Result:
         world = World(house, snapshot, pending)
         relation = bind.bind(text, world.context())
         before = len(house.runner.reports)
-        table, _ = house.runner.query(relation, world.sources(relation))
+        with world.steady_files():
+            table, _ = house.runner.query(relation, world.sources(relation))
         del house.runner.reports[before:]
-        world.check_files()
 
     def to_spark(rows: pa.Table) -> Any:
         return house.runner.spark.session.createDataFrame(rows)

@@ -30,7 +30,7 @@ from slackwater.catalog.model import (
 from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.publish import publish_view
 from slackwater.engine.runner import measurements
-from slackwater.errors import UserError
+from slackwater.errors import StateError, UserError
 from slackwater.planner.steps import StepReport, WriteSegments
 from slackwater.sources import parquet
 from slackwater.sql import bind
@@ -83,9 +83,9 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
         house.catalog.reading() as snapshot,
     ):
         work = _Work(World(house, snapshot, Pending(), defining=True), run, full, set(names))
-        for view in _order(work.world, names):
-            work.refresh(view)
-        work.world.check_files()
+        with work.world.steady_files():
+            for view in _order(work.world, names):
+                work.refresh(view)
         house.catalog.commit([run.requirement, *lease.requirements, *work.requires], work.updates())
     publish(house, [v.id for v in wanted])
     collect_garbage(house.catalog, house.storage)
@@ -99,7 +99,19 @@ def publish(house: House, ids: Sequence[str]) -> None:
             if id in snapshot:
                 view = snapshot.get(id)
                 assert isinstance(view, View)
-                publish_view(house.storage, view, snapshot.segments(id), snapshot.commit)
+                try:
+                    publish_view(house.storage, view, snapshot.segments(id), snapshot.commit)
+                except StateError as error:
+                    raise _not_published(view, error) from error
+
+
+def _not_published(view: View, error: StateError) -> StateError:
+    return StateError(
+        f"View '{view.name}' is refreshed and committed, but not published: {error.message}",
+        code=error.code,
+        hint="SELECT sees the new version. When the cause is gone, the next opening of the "
+        "warehouse publishes it.",
+    )
 
 
 def _order(world: World, names: Sequence[str]) -> list[View]:
@@ -177,7 +189,7 @@ class _Work:
             source = self.world.snapshot.get(id)
             if isinstance(source, Table) and source.source == "parquet" and id in view.as_of:
                 before = view.as_of[id]
-                if parquet.compare(before, self.world.files(source), source.name).gone:
+                if parquet.compare(before, self.world.files(source), source.name, view.name).gone:
                     reasons.append("SOURCE_ROWS_GONE")
         return list(dict.fromkeys(reasons))
 
@@ -220,6 +232,7 @@ class _Work:
                 }
         return {
             "run": self.run.id,
+            "read_commit": self.world.snapshot.commit,
             "view": view.name,
             "version": report.version,
             "mode": report.mode,

@@ -32,17 +32,25 @@ def explain(house: House, what: str, format: str = "text") -> str:
         )
     text = what.strip().rstrip(";")
     world = World(house, house.catalog.snapshot(), defining=True)
-    if text.lower().startswith(_QUERY_WORDS) and world.snapshot.find(text) is None:
+    named = world.snapshot.find(what) or world.snapshot.find(_unquoted(text))
+    if named is None and text.lower().startswith(_QUERY_WORDS):
         context = world.context()
         relation = bind.bind(text, context)
         reasons, view = context.reasons, None
     else:
-        view = world.view(text.strip("`"))
+        view = world.view(named.name if named else _unquoted(text))
         relation, reasons = definition(world, view)
     placement = house.runner.place(relation, world.sources(relation), load=view is not None)
     if format == "json":
         return json.dumps(_explain_json(house, world, relation, reasons, view, placement), indent=2)
     return "\n".join(_explain_text(house, world, relation, reasons, view, placement))
+
+
+def _unquoted(text: str) -> str:
+    """A name as it is, of one that may stand in backticks."""
+    if len(text) > 1 and text[0] == text[-1] == "`":
+        return text[1:-1].replace("``", "`")
+    return text
 
 
 def _explain_text(

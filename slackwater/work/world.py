@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -138,8 +139,16 @@ class World:
             return Files(tuple(f.path for f in files), found.schema, size)
         return Stored(self.segments(scan.source), found.schema)
 
-    def check_files(self) -> None:
-        """External files are still those that were read."""
+    @contextmanager
+    def steady_files(self) -> Iterator[None]:
+        """External files are the same after the block as before; if not, that is the error to
+        tell, whatever an engine said of a file that was gone."""
+        try:
+            yield
+        finally:
+            self._check_files()
+
+    def _check_files(self) -> None:
         for id, files in self._files.items():
             parquet.require_unchanged(files, self.snapshot.get(id).name)
 

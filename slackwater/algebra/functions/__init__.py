@@ -28,6 +28,7 @@ from slackwater.types import BINARY, DataType, is_atomic
 
 __all__ = [
     "PORTABLE",
+    "SCALAR_NAMES",
     "aggregate",
     "call",
     "cast",
@@ -40,6 +41,9 @@ __all__ = [
 
 PORTABLE = frozenset({*OPERATORS, *SPECIAL, *SIGNATURES, *AGGREGATES, *WINDOWS, "cast", "try_cast"})
 """Names (without aliases) of what runs on both engines."""
+
+SCALAR_NAMES = frozenset(n for n in (*SIGNATURES, *SPECIAL, *ALIASES) if n.isidentifier())
+"""What a user may call a portable function by."""
 
 _COMPARES_BINARY = frozenset({"=", "!=", "<", "<=", ">", ">=", "<=>", "is_null", "is_not_null"})
 

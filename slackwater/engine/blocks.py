@@ -1,0 +1,77 @@
+"""Blocks: what SQL says in one SELECT … FROM a, b, c WHERE ….
+
+Inner joins, filters and picked columns are gathered from the tree, so that the engine sees all
+inputs and conditions side by side and finds its own join order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slackwater.algebra.expr import Column, Expr, columns, conjuncts, shift, substitute
+from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relation
+
+
+@dataclass(frozen=True)
+class Block:
+    """Inputs side by side, the conditions on their joined row, and a row computed from it."""
+
+    leaves: tuple[Relation, ...]
+    row: tuple[Expr, ...]
+    conditions: tuple[Expr, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many columns the inputs have together."""
+        return sum(leaf.width for leaf in self.leaves)
+
+
+def block_of(node: Relation, apart: Callable[[Relation], bool]) -> Block | None:
+    """The block that an operator with all it can absorb makes; None if it is no such operator.
+
+    `apart` tells which operators below must stay by themselves.
+    """
+    match node:
+        case Project():
+            below = _gather(node.input, apart)
+            row = tuple(substitute(e, below.row) for e in node.exprs)
+            return Block(below.leaves, row, below.conditions)
+        case Aggregate():
+            below = _gather(node.input, apart)
+            row = tuple(substitute(e, below.row) for e in node.keys + node.aggs)
+            return Block(below.leaves, row, below.conditions)
+        case Filter():
+            return _filtered(node, apart)
+        case Join() if node.how == "inner":
+            return _joined(node, apart)
+    return None
+
+
+def _gather(node: Relation, apart: Callable[[Relation], bool]) -> Block:
+    if not apart(node):
+        if isinstance(node, Filter):
+            return _filtered(node, apart)
+        if isinstance(node, Join) and node.how == "inner":
+            return _joined(node, apart)
+        if isinstance(node, Project) and all(isinstance(e, Column) for e in node.exprs):
+            below = _gather(node.input, apart)
+            return Block(
+                below.leaves, tuple(substitute(e, below.row) for e in node.exprs), below.conditions
+            )
+    return Block((node,), columns(node.schema))
+
+
+def _filtered(node: Filter, apart: Callable[[Relation], bool]) -> Block:
+    below = _gather(node.input, apart)
+    added = tuple(substitute(c, below.row) for c in conjuncts(node.predicate))
+    return Block(below.leaves, below.row, below.conditions + added)
+
+
+def _joined(node: Join, apart: Callable[[Relation], bool]) -> Block:
+    left, right = _gather(node.left, apart), _gather(node.right, apart)
+    by = left.width
+    row = left.row + tuple(shift(e, by) for e in right.row)
+    moved = tuple(shift(c, by) for c in right.conditions)
+    added = tuple(substitute(c, row) for c in conjuncts(node.condition))
+    return Block(left.leaves + right.leaves, row, left.conditions + moved + added)
