@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -53,7 +54,12 @@ def cases(table: str, share: float = SAMPLE) -> list[Any]:
 
     A text is a line; an indented line continues the one before.
     """
-    found = re.sub(r"\n +", " ", table.strip()).splitlines()
+    return sampled(re.sub(r"\n +", " ", table.strip()).splitlines(), share)
+
+
+def sampled(texts: Iterable[str], share: float = SAMPLE) -> list[Any]:
+    """The texts as parameters, all but a seeded share of them marked as proof."""
+    found = list(texts)
     assert len(set(found)) == len(found), "a text stands twice in the table"
     chosen = set(random.Random(f"{SEED}/{found[0]}").sample(found, round(len(found) * share) or 1))
     return [

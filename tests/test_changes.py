@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from slackwater import UserError, Warehouse
+from tests.engines import on_both
 
 Row = tuple[Any, ...]
 FIRST = date(2020, 1, 1)
@@ -59,7 +60,7 @@ FORMS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@on_both("form", FORMS, sample=3)
 def test_append_takes_data_in_many_forms(items: Warehouse, form: str) -> None:
     assert items.append("items", FORMS[form]()) == 1
     assert rows(items) == [(1, "a", PRICE, FIRST)]  # what is not given gets its default
@@ -72,8 +73,8 @@ def test_append_takes_a_spark_frame(spark_db: Warehouse) -> None:
     assert rows(spark_db) == [(1, "a", PRICE, FIRST), (2, None, PRICE, FIRST)]
 
 
-@pytest.mark.parametrize(
-    ("values", "stored"),
+@on_both(
+    "values, stored",
     [
         ({"name": 5}, ("5", PRICE, FIRST)),
         ({"name": None}, (None, PRICE, FIRST)),
@@ -83,6 +84,7 @@ def test_append_takes_a_spark_frame(spark_db: Warehouse) -> None:
         ({"added": date(2021, 2, 3)}, (None, PRICE, date(2021, 2, 3))),
         ({"added": datetime(2021, 2, 3, 4, 5)}, (None, PRICE, date(2021, 2, 3))),
     ],
+    sample=2,
 )
 def test_values_are_stored_as_an_insert_would(
     items: Warehouse, values: dict[str, Any], stored: Row
@@ -133,7 +135,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@on_both("case", REFUSED, sample=4)
 def test_bad_data_is_refused_whole_and_says_why(items: Warehouse, case: str) -> None:
     data, code, message = REFUSED[case]
     items.append("items", [{"id": 7}])
@@ -173,50 +175,38 @@ def test_operations_insert_delete_and_update(stocked: Warehouse) -> None:
     assert rows(stocked) == [A, (2, "b", None, None), (3, "c", Decimal("3.00"), None)]
 
 
-@pytest.mark.parametrize(
-    ("batch", "content"),
-    [
-        ([change(3, 1, "a", 1)], [A] * 5 + [B]),
-        ([change(-2, 1, "a", 1)], [B]),
-        ([change(-1, 2, None, None)], [A, A]),
-        ([change(-1, 1, "a", 1), change(-1, 1, "a", 1)], [B]),
-        ([change(-1, 9, "z", 9), change(1, 9, "z", 9)], [A, A, B]),
-        ([change(-3, 1, "a", 1), change(1, 1, "a", 1)], [B]),
-        ([change(0, 9, "z", 9)], [A, A, B]),
-        ([], [A, A, B]),
-    ],
-    ids=[
-        "weight above one",
-        "all copies",
-        "NULLs are equal",
-        "twice in one batch",
-        "what is inserted in the batch may be deleted in it",
-        "what is deleted too often may be inserted in it",
-        "zero is nothing",
-        "nothing",
-    ],
-)
-def test_weights(stocked: Warehouse, batch: list[dict[str, Any]], content: list[Row]) -> None:
+WEIGHTS: dict[str, tuple[list[dict[str, Any]], list[Row]]] = {
+    "weight above one": ([change(3, 1, "a", 1)], [A] * 5 + [B]),
+    "all copies": ([change(-2, 1, "a", 1)], [B]),
+    "NULLs are equal": ([change(-1, 2, None, None)], [A, A]),
+    "twice in one batch": ([change(-1, 1, "a", 1), change(-1, 1, "a", 1)], [B]),
+    "inserted and deleted": ([change(-1, 9, "z", 9), change(1, 9, "z", 9)], [A, A, B]),
+    "too often, but inserted": ([change(-3, 1, "a", 1), change(1, 1, "a", 1)], [B]),
+    "zero is nothing": ([change(0, 9, "z", 9)], [A, A, B]),
+    "nothing": ([], [A, A, B]),
+}
+
+
+@on_both("case", WEIGHTS, sample=2)
+def test_weights(stocked: Warehouse, case: str) -> None:
+    batch, content = WEIGHTS[case]
     stocked.apply("items", batch, weight_column="w")
     assert rows(stocked) == content
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
-        [change(-1, 9, "z", 9)],
-        [change(-3, 1, "a", 1)],
-        [change(-1, 1, "a", None)],
-        [change(-1, 1, None, 1)],
-        [change(2, 5, "e", 5), change(-1, 2, "", None)],
-    ],
-    ids=["unknown row", "more often than present", "NULL for a value", "NULL for a text", "mixed"],
-)
-def test_deleting_what_is_not_there_is_refused(
-    stocked: Warehouse, batch: list[dict[str, Any]]
-) -> None:
+MISSING: dict[str, list[dict[str, Any]]] = {
+    "unknown row": [change(-1, 9, "z", 9)],
+    "more often than present": [change(-3, 1, "a", 1)],
+    "NULL for a value": [change(-1, 1, "a", None)],
+    "NULL for a text": [change(-1, 1, None, 1)],
+    "with good ones": [change(2, 5, "e", 5), change(-1, 2, "", None)],
+}
+
+
+@on_both("case", MISSING, sample=2)
+def test_deleting_what_is_not_there_is_refused(stocked: Warehouse, case: str) -> None:
     with pytest.raises(UserError, match="deletes rows that 'items' does not have") as error:
-        stocked.apply("items", batch, weight_column="w")
+        stocked.apply("items", MISSING[case], weight_column="w")
     assert error.value.code == "DELETE_OF_MISSING_ROW"
     assert rows(stocked) == [A, A, B]
 

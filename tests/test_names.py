@@ -9,6 +9,7 @@ import pytest
 from slackwater import UserError, Warehouse
 from slackwater.engine.publish import published_folder
 from slackwater.types import quote
+from tests.engines import on_both
 from tests.works import require_no_garbage, require_published
 
 ODD = {
@@ -52,7 +53,7 @@ def inside(folder: Path, before: set[Path]) -> None:
     assert set(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("kind", ODD)
+@on_both("kind", ODD, sample=5)
 def test_a_table_a_view_and_a_column_of_any_name(
     any_db: Warehouse, tmp_path: Path, kind: str
 ) -> None:

@@ -52,7 +52,8 @@ SAME: dict[str, str] = {
              then (select count(*) from u where u.id = t.id) else 0L end as c from t"""
     ),
     """select id from t where not exists (select 1 from u where u.k = t.k and u.id >
-         (select count(*) from v where v.k = t.k and v.m > (select max(n) from t c where c.g = t.g)))""": (
+         (select count(*) from v where v.k = t.k
+           and v.m > (select max(n) from t c where c.g = t.g)))""": (
         """select id from t where k is null or k not in (select k from u where k is not null)"""
     ),
     # outer values outside WHERE

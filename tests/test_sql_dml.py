@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from slackwater.errors import SlackwaterError
+from tests.conform import sampled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +80,7 @@ def gone(statement: str, before: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]
     return [r for r in before if chosen(r)]
 
 
-@pytest.mark.parametrize("statement", CHANGES)
+@pytest.mark.parametrize("statement", sampled(CHANGES, 0.4))
 def test_changes(statement: str, any_db: Warehouse) -> None:
     any_db.sql(SCRIPT)
     before = rows(any_db)
@@ -111,7 +112,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("statement", REFUSED)
+@pytest.mark.parametrize("statement", sampled(REFUSED, 0.4))
 def test_refused_changes_leave_the_table_as_it_was(statement: str, any_db: Warehouse) -> None:
     any_db.sql(SCRIPT)
     before = rows(any_db)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slackwater.errors import SlackwaterError
+from tests.conform import sampled
 
 if TYPE_CHECKING:
     from slackwater import Warehouse
@@ -79,7 +80,7 @@ def rows(db: Warehouse) -> list[tuple[Any, ...]]:
     return sorted(db.sql("SELECT * FROM t").fetchall(), key=repr)
 
 
-@pytest.mark.parametrize("clauses", MERGES)
+@pytest.mark.parametrize("clauses", sampled(MERGES, 0.4))
 def test_merge(clauses: str, any_db: Warehouse) -> None:
     any_db.sql(SCRIPT)
     any_db.sql(f"MERGE INTO t USING src ON t.k = src.k {clauses}")

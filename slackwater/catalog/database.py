@@ -141,8 +141,8 @@ def _use_wal(dbapi: Any) -> None:
         try:
             mode = dbapi.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             break
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
     if mode != "wal":
