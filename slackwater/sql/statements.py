@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sqlglot import Token, exp
+from sqlglot import exp
 
 from slackwater.errors import SqlError
+from slackwater.sql.cursor import Cursor
 from slackwater.sql.parse import Script, parse, span, split
 from slackwater.sql.scalars import data_type
 from slackwater.sql.tables import table_name
@@ -140,7 +141,7 @@ def _read(script: Script) -> Statement:
     words = script.words(6)
     for start, reader in _BY_WORDS.items():
         if _begins(words, start.split()):
-            return reader(_Cursor(script))
+            return reader(Cursor(script))
     tree = parse(script.text)
     if isinstance(tree, exp.Query | exp.Values):
         return Query(script.text)
@@ -161,96 +162,7 @@ def _begins(words: tuple[str, ...], start: list[str]) -> bool:
     return rest[: len(start)] == start
 
 
-class _Cursor:
-    """Reads tokens one by one."""
-
-    def __init__(self, script: Script) -> None:
-        self.script = script
-        self.tokens = script.tokens
-        self.base = script.tokens[0].start
-        self.at = 0
-
-    def peek(self) -> Token | None:
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
-
-    def accept(self, *words: str) -> bool:
-        """Take these words if they come next."""
-        found = [t.text.upper() for t in self.tokens[self.at : self.at + len(words)]]
-        if found != list(words):
-            return False
-        self.at += len(words)
-        return True
-
-    def expect(self, *words: str) -> None:
-        """Take these words, or complain."""
-        if not self.accept(*words):
-            raise self.error(f"'{' '.join(words)}' is expected")
-
-    def name(self) -> str:
-        """A table or view name."""
-        token = self.peek()
-        if token is None or not _is_name(token):
-            raise self.error("a name is expected")
-        self.at += 1
-        if self.accept("."):
-            raise self.error("a warehouse has no schemas inside; quote a name that has a dot")
-        return token.text
-
-    def value(self) -> str:
-        """A string, number or word."""
-        token = self.peek()
-        if token is None:
-            raise self.error("a value is expected")
-        self.at += 1
-        return token.text
-
-    def options(self) -> dict[str, str]:
-        """(key = value, …)."""
-        self.expect("(")
-        found: dict[str, str] = {}
-        while not self.accept(")"):
-            key = self.value()
-            self.accept("=")
-            found[key.lower()] = self.value()
-            if not self.accept(","):
-                self.expect(")")
-                break
-        return found
-
-    def rest(self) -> tuple[str, int]:
-        """The text from here on, and where it begins."""
-        token = self.peek()
-        if token is None:
-            raise self.error("a query is expected")
-        start = token.start - self.base
-        return self.script.text[start:], start
-
-    def end(self) -> None:
-        """Nothing may follow."""
-        if self.peek() is not None:
-            raise self.error("nothing more is expected")
-
-    def error(self, what: str) -> SqlError:
-        token = self.peek()
-        start = (token.start if token else self.tokens[-1].end) - self.base
-        end = (token.end + 1 if token else self.tokens[-1].end + 1) - self.base
-        near = f" near '{token.text}'" if token else " at the end"
-        return SqlError(
-            f"Syntax error{near}: {what}.",
-            code="SYNTAX_ERROR",
-            hint="Check the statement's form in the README.",
-            start=start,
-            end=end,
-        )
-
-
-def _is_name(token: Token) -> bool:
-    if token.token_type.name == "IDENTIFIER":
-        return True
-    return bool(token.text) and (token.text[0].isalnum() or token.text[0] == "_")
-
-
-def _create_view(c: _Cursor) -> Statement:
+def _create_view(c: Cursor) -> Statement:
     c.expect("CREATE")
     or_replace = c.accept("OR", "REPLACE")
     c.expect("MATERIALIZED", "VIEW")
@@ -269,7 +181,7 @@ def _create_view(c: _Cursor) -> Statement:
     )
 
 
-def _column_names(c: _Cursor) -> tuple[str, ...]:
+def _column_names(c: Cursor) -> tuple[str, ...]:
     names: list[str] = []
     if c.accept("("):
         while not c.accept(")"):
@@ -280,7 +192,7 @@ def _column_names(c: _Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _plain_view(c: _Cursor) -> Statement:
+def _plain_view(c: Cursor) -> Statement:
     raise SqlError(
         "Only materialized views are kept.",
         code="UNSUPPORTED_STATEMENT",
@@ -290,7 +202,7 @@ def _plain_view(c: _Cursor) -> Statement:
     )
 
 
-def _refresh(c: _Cursor) -> Statement:
+def _refresh(c: Cursor) -> Statement:
     c.expect("REFRESH")
     c.accept("MATERIALIZED")
     c.expect("VIEW")
@@ -300,7 +212,7 @@ def _refresh(c: _Cursor) -> Statement:
     return Refresh(c.script.text, name, full)
 
 
-def _alter(c: _Cursor) -> Statement:
+def _alter(c: Cursor) -> Statement:
     c.expect("ALTER")
     c.accept("MATERIALIZED")
     c.expect("VIEW")
@@ -311,14 +223,14 @@ def _alter(c: _Cursor) -> Statement:
     return AlterView(c.script.text, name, options)
 
 
-def _explain(c: _Cursor) -> Statement:
+def _explain(c: Cursor) -> Statement:
     c.expect("EXPLAIN")
     json = c.accept("FORMAT", "JSON") or c.accept("JSON")
     c.accept("MATERIALIZED", "VIEW")
     return Explain(c.script.text, c.rest()[0], json)
 
 
-def _show(c: _Cursor) -> Statement:
+def _show(c: Cursor) -> Statement:
     c.expect("SHOW")
     c.accept("MATERIALIZED")
     if not (c.accept("TABLES") or c.accept("VIEWS")):
@@ -328,7 +240,7 @@ def _show(c: _Cursor) -> Statement:
     return Show(c.script.text, what)
 
 
-def _describe(c: _Cursor) -> Statement:
+def _describe(c: Cursor) -> Statement:
     c.at += 1
     for word in ("TABLE", "VIEW", "EXTENDED"):
         c.accept(word)
@@ -337,7 +249,7 @@ def _describe(c: _Cursor) -> Statement:
     return Describe(c.script.text, name)
 
 
-def _drop(c: _Cursor) -> Statement:
+def _drop(c: Cursor) -> Statement:
     c.expect("DROP")
     c.accept("MATERIALIZED")
     kind = "table" if c.accept("TABLE") else "view"
@@ -349,7 +261,7 @@ def _drop(c: _Cursor) -> Statement:
     return Drop(c.script.text, name, kind, if_exists)
 
 
-def _truncate(c: _Cursor) -> Statement:
+def _truncate(c: Cursor) -> Statement:
     c.expect("TRUNCATE")
     c.accept("TABLE")
     name = c.name()
@@ -357,7 +269,7 @@ def _truncate(c: _Cursor) -> Statement:
     return Truncate(c.script.text, name)
 
 
-_BY_WORDS: dict[str, Callable[[_Cursor], Statement]] = {
+_BY_WORDS: dict[str, Callable[[Cursor], Statement]] = {
     "CREATE MATERIALIZED VIEW": _create_view,
     "CREATE VIEW": _plain_view,
     "REFRESH": _refresh,
