@@ -29,6 +29,8 @@ select id from t order by upper(g), id limit 4
 select x from t order by x
 select x from t order by x desc limit 4
 select id from t limit 0
+select id from t order by id limit 1 + 1
+select id from t order by id limit 2 * 2 offset 3 - 1
 select id from t limit all
 select id from t order by id limit all offset 7
 select id from t order by id offset 3

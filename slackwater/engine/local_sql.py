@@ -20,11 +20,11 @@ from slackwater.algebra.expr import (
     WindowCall,
     conjuncts,
 )
+from slackwater.algebra.fold import folded
 from slackwater.engine.local_aggregates import aggregate_text, window_text
 from slackwater.engine.local_casts import cast_text, duck_type
 from slackwater.engine.local_dates import DATES, interval
 from slackwater.engine.local_errors import error_class, fail
-from slackwater.engine.local_fold import folded
 from slackwater.engine.local_math import MATH
 from slackwater.engine.local_numbers import NUMBERS
 from slackwater.engine.local_raising import may_raise

@@ -14,8 +14,7 @@ from slackwater.errors import SqlError, nearest
 from slackwater.sql.context import Context
 from slackwater.sql.parse import parse_expression, span
 from slackwater.sql.scalars import Scalars
-from slackwater.sql.scope import Scope, field_index
-from slackwater.sql.tables import EMPTY_ROW
+from slackwater.sql.scope import NO_COLUMNS, field_index
 from slackwater.types import BIGINT, NULL, Schema
 
 PLUS = Literal(BIGINT, False, 1)
@@ -72,7 +71,7 @@ def default_value(context: Context, target: Target, index: int) -> Expr:
                 hint="Give it a value.",
             )
         return functions.store_assign(Literal(NULL, True, None), f.type)
-    bound = Scalars(context, Scope(EMPTY_ROW, ()), "a default").bind(parse_expression(text))
+    bound = Scalars(context, NO_COLUMNS, "a default").bind(parse_expression(text))
     return assign(bound, target, index)
 
 

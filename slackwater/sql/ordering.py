@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from slackwater.algebra.expr import Expr, SortKey, columns
+from slackwater.algebra.expr import Expr, Literal, SortKey, columns
+from slackwater.algebra.fold import folded
 from slackwater.algebra.relation import Relation, Sort, TopK
 from slackwater.errors import SqlError
 from slackwater.sql.context import Context
 from slackwater.sql.parse import span
+from slackwater.sql.scalars import Scalars
+from slackwater.sql.scope import NO_COLUMNS
 from slackwater.types import Map
 
 
@@ -58,8 +61,9 @@ def _count(context: Context, tree: exp.Expr, clause: str) -> int | None:
     value = node.expression
     if isinstance(value, exp.All) or value.name.lower() == "all":
         return None
-    if isinstance(value, exp.Literal) and value.this.isdigit():
-        return int(value.this)
+    count = folded(Scalars(context, NO_COLUMNS, clause.upper()).bind(value))
+    if isinstance(count, Literal) and isinstance(count.value, int) and count.value >= 0:
+        return count.value
     start, end = span(node)
     raise SqlError(
         f"{clause.upper()} takes a whole number.", code="WRONG_TYPES", start=start, end=end

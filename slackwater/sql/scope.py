@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from slackwater.algebra.expr import Column, Expr
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.relation import Relation, Values
 from slackwater.errors import SqlError, nearest
 from slackwater.types import Schema
 
@@ -104,6 +104,13 @@ class Scope:
     def over(self, relation: Relation) -> Scope:
         """The same names over a relation whose row begins with the same columns."""
         return replace(self, relation=relation)
+
+
+EMPTY_ROW = Values(((),), ())
+"""What SELECT without FROM reads: one row without columns."""
+
+NO_COLUMNS = Scope(EMPTY_ROW, ())
+"""Where only constants can be written."""
 
 
 def scope_of(relation: Relation, alias: str | None, parent: Scope | None) -> Scope:

@@ -66,7 +66,16 @@ def _as_key(expr: Expr) -> SortKey:
 
 
 def bind_select(context: Context, tree: exp.Expr, parent: Scope | None) -> Relation:
-    """The relation of one SELECT."""
+    """The relation of one SELECT. A mistake that knows no better place is at the SELECT."""
+    try:
+        return _bind_select(context, tree, parent)
+    except SqlError as error:
+        if error.start is None:
+            error.start, error.end = span(tree)
+        raise
+
+
+def _bind_select(context: Context, tree: exp.Expr, parent: Scope | None) -> Relation:
     _refuse(context, tree)
     context = replace(context, windows=_named_windows(context, tree))
     scope = tables.from_clause(context, tree, parent)

@@ -31,12 +31,9 @@ from slackwater.sql.depend import depend
 from slackwater.sql.names import GENERATORS
 from slackwater.sql.parse import span
 from slackwater.sql.scalars import Scalars
-from slackwater.sql.scope import Name, Scope, scope_of, side_by_side
+from slackwater.sql.scope import EMPTY_ROW, NO_COLUMNS, Name, Scope, scope_of, side_by_side
 from slackwater.sql.subquery import close_over, has_subquery
 from slackwater.types import NULL, Field
-
-EMPTY_ROW = Values(((),), ())
-"""What SELECT without FROM reads: one row without columns."""
 
 
 def from_clause(context: Context, tree: exp.Expr, parent: Scope | None) -> Scope:
@@ -159,7 +156,7 @@ def unordered(relation: Relation) -> Relation:
 
 def values(context: Context, node: exp.Expr) -> Relation:
     """VALUES (…), (…): columns col1, col2, … of the common type of each position."""
-    scalars = Scalars(context, Scope(EMPTY_ROW, ()), "VALUES")
+    scalars = Scalars(context, NO_COLUMNS, "VALUES")
     rows = [
         scalars.bind_all(r.expressions if isinstance(r, exp.Tuple) else [r])
         for r in node.expressions
