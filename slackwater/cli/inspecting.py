@@ -71,7 +71,8 @@ def _stored(entry: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _viewed(entry: dict[str, Any]) -> tuple[Any, ...]:
-    return (*_stored(entry), entry.get("as_of"), "yes" if entry.get("fresh") else "no")
+    seen = ", ".join(f"{name} {at}" for name, at in (entry.get("as_of") or {}).items())
+    return (*_stored(entry), seen, "yes" if entry.get("fresh") else "no")
 
 
 def _count(value: int | None) -> str:
@@ -79,6 +80,28 @@ def _count(value: int | None) -> str:
 
 
 def _print_events(own: Session, events: list[dict[str, Any]]) -> None:
-    """Columns are the keys that the events have, in the order of their first appearance."""
-    names = list(dict.fromkeys(key for event in events for key in event))
-    print_table(own.out, table(names, [[event.get(n) for n in names] for event in events]))
+    """An event a line; `--json` has all there is to know."""
+    names = ("at", "what", "of", "version", "how", "engine", "rows", "seconds", "why")
+    print_table(own.out, table(names, [_event(e) for e in events]))
+
+
+def _event(event: dict[str, Any]) -> tuple[Any, ...]:
+    steps = event.get("steps") or []
+    seconds = event.get("seconds")
+    return (
+        str(event["at"])[:19].replace("T", " "),
+        event["kind"],
+        event.get("view") or event.get("table") or "",
+        event.get("version", ""),
+        event.get("mode")
+        or ", ".join(event["rows"] if isinstance(event.get("rows"), dict) else ()),
+        ", ".join(sorted({str(s["engine"]) for s in steps})),
+        _rows(event.get("rows")),
+        "" if seconds is None else f"{seconds:.2f}",
+        ", ".join(event.get("reasons") or ()),
+    )
+
+
+def _rows(rows: Any) -> Any:
+    """Of a change: how many rows of each kind, together."""
+    return sum(rows.values()) if isinstance(rows, dict) else "" if rows is None else rows
