@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from sqlalchemy import Connection
@@ -31,6 +32,16 @@ class Renewable(Protocol):
     def renew(self, connection: Connection, now: float) -> bool:
         """Hold on for another `ttl_seconds`; False when it has been lost."""
         ...
+
+
+@contextmanager
+def letting_go(what: str) -> Iterator[None]:
+    """Give something back, if the catalog can be written: where it cannot, on a full disk say,
+    what is held expires by itself, and how the work went must not be hidden by that."""
+    try:
+        yield
+    except StateError as error:
+        logger.warning("%s could not be given back and will expire: %s", what, error)
 
 
 class Keepalive:

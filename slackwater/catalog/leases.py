@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from slackwater.catalog.database import Database
 from slackwater.catalog.ids import new_id, timestamp
-from slackwater.catalog.keepalive import Keepalive
+from slackwater.catalog.keepalive import Keepalive, letting_go
 from slackwater.catalog.model import LeaseIs
 from slackwater.catalog.process import Owner, is_live, this_process
 from slackwater.catalog.tables import leases
@@ -43,6 +43,7 @@ class Lease:
         self.tokens = tokens
         self.ttl_seconds = ttl_seconds
         self.lost = False
+        self._released = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,16 +63,32 @@ class Lease:
 
     def renew(self, connection: Connection, now: float) -> bool:
         """Hold on for another `ttl_seconds`, unless any name has expired or was taken."""
+        if self._released:
+            self._free(connection)
+            return False
         result = connection.execute(
             self._mine().where(leases.c.expires > now).values(expires=now + self.ttl_seconds)
         )
         return result.rowcount == len(self.tokens)
 
     def release(self) -> None:
-        """Let the next one have the names; their tokens stay used up."""
-        self._keepalive.remove(self)
-        with self._database.writing() as connection:
-            connection.execute(self._mine().values(holder=None, expires=0.0))
+        """Let the next one have the names; their tokens stay used up.
+
+        Where that fails, the heartbeat goes on trying.
+        """
+        self._released = True
+        with letting_go("A lease"):
+            self.finish()
+
+    def finish(self) -> None:
+        """Give the names back, if they are still to be given back."""
+        if self._released:
+            with self._database.writing() as connection:
+                self._free(connection)
+            self._keepalive.remove(self)
+
+    def _free(self, connection: Connection) -> None:
+        connection.execute(self._mine().values(holder=None, expires=0.0))
 
     def _mine(self) -> Any:
         return update(leases).where(leases.c.name.in_(self.tokens), leases.c.holder == self._holder)
@@ -99,6 +116,9 @@ def acquire(
     wanted = tuple(sorted(set(names)))
     deadline, poll = time.monotonic() + wait_seconds, _FIRST_POLL_SECONDS
     while True:
+        for item in keepalive.held():
+            if isinstance(item, Lease):
+                item.finish()  # what could not be given back may be what is in the way
         blocker = _blocker(database, wanted)
         if blocker is None:
             lease = _take(database, keepalive, wanted, ttl_seconds)

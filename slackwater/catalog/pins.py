@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from slackwater.catalog.database import Database
 from slackwater.catalog.ids import new_id
-from slackwater.catalog.keepalive import Keepalive
+from slackwater.catalog.keepalive import Keepalive, letting_go
 from slackwater.catalog.process import is_live, this_process
 from slackwater.catalog.tables import head, pins
 from slackwater.errors import StateError
@@ -43,7 +43,7 @@ class Pin:
     def release(self) -> None:
         """Let the snapshot go."""
         self._keepalive.remove(self)
-        with self._database.writing() as connection:
+        with letting_go("A pin"), self._database.writing() as connection:
             connection.execute(delete(pins).where(pins.c.id == self._id))
 
     def __enter__(self) -> Self:

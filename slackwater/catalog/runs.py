@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from slackwater import faults
 from slackwater.catalog.database import Database
 from slackwater.catalog.ids import new_id, timestamp
-from slackwater.catalog.keepalive import Keepalive
+from slackwater.catalog.keepalive import Keepalive, letting_go
 from slackwater.catalog.leases import Lease, is_held
 from slackwater.catalog.model import Run, RunRecord
 from slackwater.catalog.process import Owner, is_dead, is_live, this_process
@@ -84,7 +84,7 @@ def abort(database: Database, keepalive: Keepalive, run: Run, error: str) -> Non
     A run that was revoked meanwhile may have written since its directory was looked through.
     """
     forget(keepalive, run.id)
-    with database.writing() as connection:
+    with letting_go("A run"), database.writing() as connection:
         if not end(connection, run.id, "aborted", database.now(connection), error=error):
             late = update(runs).where(runs.c.id == run.id, runs.c.state == "revoked")
             connection.execute(late.values(state="aborted", swept=0))
