@@ -18,7 +18,7 @@ from slackwater.planner.steps import StepReport
 from slackwater.result import Result
 from slackwater.sql import statements as s
 from slackwater.sql.parse import split
-from slackwater.work import definitions, files, reading, refreshing, telling, verifying
+from slackwater.work import definitions, explaining, files, reading, refreshing, telling, verifying
 from slackwater.work.changes import Transaction
 from slackwater.work.house import House, Settings
 from slackwater.work.refreshing import RefreshReport
@@ -109,7 +109,7 @@ class Warehouse:
                 self._changing(lambda t: t.truncate(statement))
                 return Result(message=f"table '{statement.table}' truncated")
             case s.Explain():
-                told = telling.explain(
+                told = explaining.explain(
                     house, statement.target, "json" if statement.json else "text"
                 )
                 return telling.text_result("plan", told)
@@ -206,7 +206,7 @@ class Warehouse:
     def explain(self, what: str, format: str = "text") -> str:
         """How a view is refreshed or a query runs, and why so."""
         self._require_open()
-        return telling.explain(self._house, what, format)
+        return explaining.explain(self._house, what, format)
 
     # -- looking around
 

@@ -18,7 +18,7 @@ from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Measurement, Run, Segment
 from slackwater.engine.compile import compile_query
 from slackwater.engine.inputs import content
-from slackwater.engine.local import LocalEngine, conform, read_files
+from slackwater.engine.local import LocalEngine, conform
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
 from slackwater.errors import NeedsSpark, UserError
@@ -133,45 +133,18 @@ class Runner:
         self, relation: Relation, sources: Sources, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         given: dict[str, pa.Table] = {}
-        inputs = {}
-        for scan in relation.scans():
-            source = sources[scan.source]
-            if isinstance(source, Stored):
-                inputs[scan.source] = content(
-                    source.segments, source.schema, self.local.dialect, self.local.read
-                )
-            elif isinstance(source, Files):
-                inputs[scan.source] = (
-                    read_files(source.paths)
-                    if source.paths
-                    else content((), source.schema, self.local.dialect, self.local.read)
-                )
-            else:
-                assert isinstance(source, Given)
-                name = f"given_{len(given)}"
-                given[name] = source.data
-                inputs[scan.source] = name
+
+        def give(data: pa.Table) -> str:
+            name = f"given_{len(given)}"
+            given[name] = data
+            return name
+
+        inputs = _inputs(self.local, relation, sources, give)
         sql = compile_query(relation, self.local.dialect, inputs)
         return self.local.batches(sql, schema, given)
 
     def _spark_inputs(self, relation: Relation, sources: Sources) -> dict[str, str]:
-        inputs = {}
-        for scan in relation.scans():
-            source = sources[scan.source]
-            if isinstance(source, Stored):
-                inputs[scan.source] = content(
-                    source.segments, source.schema, self.spark.dialect, self.spark.read
-                )
-            elif isinstance(source, Files):
-                inputs[scan.source] = (
-                    self.spark.read_paths(source.paths, source.schema, weights=False)
-                    if source.paths
-                    else content((), source.schema, self.spark.dialect, self.spark.read)
-                )
-            else:
-                assert isinstance(source, Given)
-                inputs[scan.source] = self.spark.given(source.data)
-        return inputs
+        return _inputs(self.spark, relation, sources, self.spark.given)
 
     def _spark_table(self, relation: Relation, sources: Sources, schema: pa.Schema) -> pa.Table:
         with self.spark.statement():
@@ -225,6 +198,27 @@ class Runner:
         if self.on_step is not None:
             self.on_step(StepReport(name, placement.engine, 0, 0, 0, 0, "start", placement.reason))
         yield measure
+
+
+def _inputs(
+    engine: LocalEngine | SparkEngine,
+    relation: Relation,
+    sources: Sources,
+    give: Callable[[Any], str],
+) -> dict[str, str]:
+    """What stands in FROM for everything that a relation scans."""
+    inputs = {}
+    for scan in relation.scans():
+        match sources[scan.source]:
+            case Stored(segments, schema):
+                inputs[scan.source] = content(segments, schema, engine.dialect, engine.read)
+            case Files((), schema):
+                inputs[scan.source] = content((), schema, engine.dialect, engine.read)
+            case Files(paths, schema):
+                inputs[scan.source] = engine.read_paths(paths, schema, weights=False)
+            case Given(data):
+                inputs[scan.source] = give(data)
+    return inputs
 
 
 @dataclass

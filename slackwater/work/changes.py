@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from slackwater.algebra.expr import AggCall, Call, Literal, columns, conjunction
-from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relation, Scan, Union
+from slackwater.algebra.expr import Call, Literal, columns, conjunction
+from slackwater.algebra.relation import Filter, Join, Project, Relation, Scan, Union
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import (
@@ -33,6 +33,7 @@ from slackwater.sql import build
 from slackwater.sql.assign import PLUS, Target
 from slackwater.sql.dml import Check, Delta, bind_change, stored
 from slackwater.sql.statements import Change, Truncate
+from slackwater.tvr import zset
 from slackwater.types import BIGINT, BOOLEAN, WEIGHT, Schema
 from slackwater.work.house import House
 from slackwater.work.incoming import incoming, weighted
@@ -229,7 +230,7 @@ def _checked_batch(world: World, table: Table, given: Given) -> Delta:
     plus = stored(world.context(), target, scan, positions)
     assert isinstance(plus, Project)
     exprs = (*plus.exprs[:-1], columns(given.schema)[-1])
-    batch = consolidated(Project(scan, exprs, plus.names))
+    batch = zset.consolidate(Project(scan, exprs, plus.names))
     check = Check(
         _missing_rows(target, batch),
         f"The batch deletes rows that '{table.name}' does not have",
@@ -237,18 +238,6 @@ def _checked_batch(world: World, table: Table, given: Given) -> Delta:
         "Deletions must name rows exactly as they are stored, each as often as it is there.",
     )
     return Delta(batch, (check,))
-
-
-def consolidated(batch: Relation) -> Relation:
-    """The batch with the weights of equal rows added, and zeros dropped."""
-    row = columns(batch.schema)
-    total = AggCall(BIGINT, True, "sum", (row[-1],))
-    names = tuple(f.name for f in batch.schema)
-    summed = Aggregate(batch, row[:-1], (total,), names)
-    weight = columns(summed.schema)[-1]
-    zero = Literal(BIGINT, False, 0)
-    kept = Call(BOOLEAN, True, "!=", (weight, zero))
-    return Filter(summed, kept)
 
 
 def _missing_rows(target: Target, batch: Relation) -> Relation:
@@ -265,7 +254,7 @@ def _missing_rows(target: Target, batch: Relation) -> Relation:
     )
     names = (*(f.name for f in target.schema), WEIGHT)
     present = Project(touched, (*columns(target.schema), PLUS), names)
-    total = consolidated(Union((present, negative)))
+    total = zset.consolidate(Union((present, negative)))
     weight = columns(total.schema)[-1]
     below = Call(BOOLEAN, True, "<", (weight, Literal(BIGINT, False, 0)))
     return build.first_columns(Filter(total, below), width)

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from slackwater.algebra.expr import columns
-from slackwater.algebra.relation import Project, Relation, Scan
+from slackwater.algebra.relation import Scan
 from slackwater.catalog.ids import new_id, timestamp
 from slackwater.catalog.model import (
     AddSegments,
@@ -33,10 +32,11 @@ from slackwater.errors import SlackwaterError, SqlError, UserError
 from slackwater.planner.steps import WriteSegments
 from slackwater.sources import parquet
 from slackwater.sql import bind, statements
-from slackwater.sql.assign import PLUS, Target, default_value
+from slackwater.sql.assign import Target, default_value
 from slackwater.sql.options import check_view_options
 from slackwater.sql.scope import unique_names
 from slackwater.sql.tables import renamed, unordered
+from slackwater.tvr import zset
 from slackwater.types import NULL, WEIGHT, Field, Schema, to_arrow
 from slackwater.work.house import House
 from slackwater.work.world import World
@@ -179,7 +179,7 @@ def _load(house: House, world: World, statement: statements.CreateTable) -> str:
     _check_columns(schema, f"Table '{statement.name}'")
     table = Table(new_id("t"), statement.name, schema, options=statement.options)
     with house.catalog.running("load") as run:
-        step = WriteSegments(f"load {table.name}", with_weight(relation), table.id)
+        step = WriteSegments(f"load {table.name}", zset.with_weight(relation), table.id)
         before = len(house.runner.reports)
         with world.steady_files():
             segments = house.runner.run(step, run, world.sources(relation))
@@ -192,12 +192,6 @@ def _load(house: House, world: World, statement: statements.CreateTable) -> str:
             ],
         )
     return f"table '{table.name}' created with {sum(s.rows for s in segments)} rows"
-
-
-def with_weight(relation: Relation) -> Relation:
-    """Every row with weight one."""
-    names = (*(f.name for f in relation.schema), WEIGHT)
-    return Project(relation, (*columns(relation.schema), PLUS), names)
 
 
 def create_view(house: House, statement: statements.CreateView) -> str:

@@ -35,7 +35,7 @@ from slackwater.planner.steps import StepReport, WriteSegments
 from slackwater.sources import parquet
 from slackwater.sql import bind
 from slackwater.sql.tables import renamed, unordered
-from slackwater.work.definitions import with_weight
+from slackwater.tvr import zset
 from slackwater.work.house import House
 from slackwater.work.world import Pending, World
 
@@ -196,7 +196,7 @@ class _Work:
     def _recompute(self, view: View, relation: Relation, reasons: list[str]) -> RefreshReport:
         runner = self.world.house.runner
         before = len(runner.reports)
-        step = WriteSegments(f"recompute {view.name}", with_weight(relation), view.id, True)
+        step = WriteSegments(f"recompute {view.name}", zset.with_weight(relation), view.id, True)
         segments = runner.run(step, self.run, self.world.sources(relation))
         steps = runner.reports[before:]
         del runner.reports[before:]

@@ -1,120 +1,20 @@
-"""EXPLAIN, SHOW, DESCRIBE, status and history: what there is, and why."""
+"""SHOW, DESCRIBE, status and history: what there is, and what happened to it."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pyarrow as pa
 
-from slackwater.algebra import explain as printer
 from slackwater.algebra.relation import Aggregate, Relation, Scan
 from slackwater.catalog.model import Segment, Table, View
 from slackwater.errors import UserError, nearest
-from slackwater.planner.placement import Placement
 from slackwater.result import Result
-from slackwater.sql import bind
 from slackwater.sql.build import count_star
 from slackwater.types import STRING, WEIGHT, Field
 from slackwater.types import from_arrow as from_arrow_type
 from slackwater.work.house import House
-from slackwater.work.refreshing import REASONS, definition
 from slackwater.work.world import World
-
-_QUERY_WORDS = ("select", "with", "values", "(", "from")
-
-
-def explain(house: House, what: str, format: str = "text") -> str:
-    """How a view is refreshed, or how a query runs."""
-    if format not in ("text", "json"):
-        raise UserError(
-            f"format = '{format}' is not known.", code="BAD_OPTION", hint="Use 'text' or 'json'."
-        )
-    text = what.strip().rstrip(";")
-    world = World(house, house.catalog.snapshot(), defining=True)
-    named = world.snapshot.find(what) or world.snapshot.find(_unquoted(text))
-    if named is None and text.lower().startswith(_QUERY_WORDS):
-        context = world.context()
-        relation = bind.bind(text, context)
-        reasons, view = context.reasons, None
-    else:
-        view = world.view(named.name if named else _unquoted(text))
-        relation, reasons = definition(world, view)
-    placement = house.runner.place(relation, world.sources(relation), load=view is not None)
-    if format == "json":
-        return json.dumps(_explain_json(house, world, relation, reasons, view, placement), indent=2)
-    return "\n".join(_explain_text(house, world, relation, reasons, view, placement))
-
-
-def _unquoted(text: str) -> str:
-    """A name as it is, of one that may stand in backticks."""
-    if len(text) > 1 and text[0] == text[-1] == "`":
-        return text[1:-1].replace("``", "`")
-    return text
-
-
-def _explain_text(
-    house: House,
-    world: World,
-    relation: Relation,
-    reasons: dict[str, str],
-    view: View | None,
-    placement: Placement,
-) -> list[str]:
-    lines = []
-    if view is not None:
-        options = {k: v for k, v in view.options.items() if k != "columns"}
-        shown = ", ".join(f"{k} = '{v}'" for k, v in options.items())
-        lines.append(f"View {view.name}, version {view.version}" + (f" ({shown})" if shown else ""))
-        lines.append(f"Fresh: {'yes' if is_fresh(world, view) else 'no'}")
-        lines.append("Method: recompute [FULL_ONLY] this release refreshes in full")
-    for code, at in reasons.items():
-        lines.append(f"Reason: [{code}] {REASONS.get(code, 'Spark runs it as written')}: {at}")
-    lines.append(f"Engine: {placement.engine} ({placement.reason})")
-    sizes = _sizes(world, relation)
-    lines += [f"Input:  {name}: {rows} rows, {size:,} bytes" for name, rows, size in sizes]
-    lines.append("Plan:")
-    lines += ["  " + line for line in printer.explain(relation).splitlines()]
-    return lines
-
-
-def _explain_json(
-    house: House,
-    world: World,
-    relation: Relation,
-    reasons: dict[str, str],
-    view: View | None,
-    placement: Placement,
-) -> dict[str, Any]:
-    return {
-        "view": view.name if view else None,
-        "version": view.version if view else None,
-        "fresh": is_fresh(world, view) if view else None,
-        "method": "recompute" if view else None,
-        "reasons": [{"code": c, "at": at} for c, at in reasons.items()]
-        + ([{"code": "FULL_ONLY", "at": view.name}] if view else []),
-        "engine": placement.engine,
-        "engine_reason": placement.reason,
-        "inputs": [
-            {"name": n, "rows": rows, "bytes": size} for n, rows, size in _sizes(world, relation)
-        ],
-        "plan": printer.to_json(relation),
-        "sql": house.runner.statement(relation, {}, placement.engine),
-    }
-
-
-def _sizes(world: World, relation: Relation) -> list[tuple[str, str, int]]:
-    found = []
-    for scan in dict.fromkeys(relation.scans()):
-        source = world.snapshot.get(scan.source)
-        if isinstance(source, Table) and source.source == "parquet":
-            files = world.files(source)
-            found.append((scan.name, "?", sum(f.bytes for f in files)))
-        else:
-            segments = world.segments(scan.source)
-            rows = sum(s.rows for s in segments)
-            found.append((scan.name, f"{rows:,}", sum(s.bytes for s in segments)))
-    return found
 
 
 def is_fresh(world: World, view: View) -> bool:
