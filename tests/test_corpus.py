@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -89,7 +90,13 @@ def check(spark: SparkSession, kind: str, name: str) -> None:
 def tampered(table: pa.Table, column: int) -> pa.Table:
     """The table with one value of its first row made NULL, or made something if it was NULL."""
     field, values = table.schema.field(column), table.column(column).combine_chunks()
-    something = pa.array([1], pa.int32()).cast(field.type)
-    first = pa.nulls(1, field.type) if values[0].is_valid else something
+    first = pa.nulls(1, field.type) if values[0].is_valid else something(field.type)
     array = pa.concat_arrays([first, values.slice(1)])
     return table.set_column(column, field.with_nullable(True), array)
+
+
+def something(t: pa.DataType) -> pa.Array:
+    """One value of a type that is not NULL."""
+    if pa.types.is_decimal(t):
+        return pa.array([decimal.Decimal(1).scaleb(-t.scale)], t)
+    return pa.array([1], pa.int32()).cast(t)
