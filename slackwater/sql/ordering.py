@@ -61,10 +61,18 @@ def _count(context: Context, tree: exp.Expr, clause: str) -> int | None:
     value = node.expression
     if isinstance(value, exp.All) or value.name.lower() == "all":
         return None
-    count = folded(Scalars(context, NO_COLUMNS, clause.upper()).bind(value))
-    if isinstance(count, Literal) and isinstance(count.value, int) and count.value >= 0:
-        return count.value
+    if (count := _constant(context, value)) is not None and count >= 0:
+        return count
     start, end = span(node)
     raise SqlError(
         f"{clause.upper()} takes a whole number.", code="WRONG_TYPES", start=start, end=end
     )
+
+
+def _constant(context: Context, node: exp.Expr) -> int | None:
+    """The whole number that a constant expression is; None for anything else."""
+    try:
+        bound = folded(Scalars(context, NO_COLUMNS, "LIMIT").bind(node))
+    except SqlError:
+        return None
+    return bound.value if isinstance(bound, Literal) and isinstance(bound.value, int) else None

@@ -77,7 +77,7 @@ def _number_type(name: str, left: Expr, right: Expr) -> DataType:
     if not any(is_numeric(t) for t in types):
         if STRING in types:
             raise wrong_types(name, (left, right), "two numbers")
-        return DOUBLE
+        return BIGINT if name == "div" else DOUBLE
     if left.type == NULL and isinstance(right.type, Decimal) and _plain_name(name) == "/":
         return DOUBLE
     return wider(*types) or DOUBLE
