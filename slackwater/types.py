@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from slackwater.errors import UserError
+from slackwater.errors import InternalError, UserError
 
 WEIGHT = "__w"
 """The hidden column that holds a row's weight in change batches and segments."""
@@ -25,11 +25,11 @@ class DataType:
 
     @property
     def sql(self) -> str:
-        raise NotImplementedError
+        raise InternalError(f"{type(self).__name__} has no DDL or JSON form")
 
     @property
     def json(self) -> Any:
-        raise NotImplementedError
+        raise InternalError(f"{type(self).__name__} has no DDL or JSON form")
 
     def __str__(self) -> str:
         return self.sql

@@ -35,7 +35,7 @@ class Relation(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        raise NotImplementedError
+        raise InternalError(f"{type(self).__name__} has no schema")
 
     @property
     def inputs(self) -> tuple[Relation, ...]:
