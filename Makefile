@@ -11,35 +11,42 @@ PYTEST := $(BIN)/python -m pytest
 
 # Asked for in each recipe, after a Java may have been installed; empty when there is none.
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)"
+DEMO = $$(test -n "$$(scripts/find_java.sh)" && echo demo || echo --placement local demo --no-spark-pass)
 
-.PHONY: help setup java postgres demo test proof check format clean
+.PHONY: help setup java postgres demo test proof fuzz check format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(INSTALLED) java  ## virtual environment, dependencies, Java if none is found
+# Without Java, `setup` and `demo` go on after one line that says how to install it; the tests stop.
+setup: $(INSTALLED)  ## virtual environment, dependencies, Java if none is found
+	@scripts/install_java.sh || true
 
 $(INSTALLED): pyproject.toml
 	@test -n "$(PYTHON)" && $(PYTHON) $(NEW_ENOUGH) \
 	  || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
 	touch $@
 
 java:
-	@test -n "$$(scripts/find_java.sh)" || scripts/install_java.sh
+	@scripts/install_java.sh
 
 postgres:
-	@if [ -x scripts/install_postgres.sh ]; then scripts/install_postgres.sh; fi
+	@scripts/install_postgres.sh
 
 demo: setup  ## a small TPC-H warehouse under a stream of changes, start to end
-	$(WITH_JAVA) $(BIN)/slackwater demo
+	$(WITH_JAVA) $(BIN)/slackwater $(DEMO)
 
-test: setup postgres  ## a seeded sample of every test, under 12 minutes
+test: $(INSTALLED) java postgres  ## a seeded sample of every test, under 12 minutes
 	$(WITH_JAVA) $(PYTEST) -m "not proof"
 
-proof: setup postgres  ## every test in its long form, under 30 minutes
+proof: $(INSTALLED) java postgres  ## every test in its long form, under 30 minutes
 	$(WITH_JAVA) SLACKWATER_PROOF=1 $(PYTEST) -m ""
+
+HOURS ?= 8
+fuzz: $(INSTALLED)  ## random view-streams for HOURS (8), until one fails; then its minimal case
+	$(BIN)/python -m scripts.fuzz --hours $(HOURS)
 
 check: $(INSTALLED)  ## format, lint, types, layers, doctests
 	$(BIN)/ruff format --check .

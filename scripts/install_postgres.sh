@@ -1,36 +1,26 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Makes sure that a PostgreSQL server is on this machine, for the tests of the catalog.
 # Does nothing when there is one; otherwise installs the system's package if it may.
-set -eu
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/install_package.sh"
 
-for initdb in "$(command -v initdb || true)" /usr/lib/postgresql/*/bin/initdb; do
-    if [ -x "$initdb" ]; then
-        exit 0
-    fi
-done
+found() {
+  local initdb
+  for initdb in "$(command -v initdb)" /usr/lib/postgresql/*/bin/initdb \
+    /opt/homebrew/opt/postgresql*/bin/initdb /usr/local/opt/postgresql*/bin/initdb; do
+    [[ -x "$initdb" ]] && return 0
+  done
+  return 1
+}
 
-if [ "$(id -u)" = 0 ]; then
-    sudo=""
-elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
-    sudo="sudo -n"
-else
-    echo "No PostgreSQL server was found. Install one, say with: sudo apt-get install postgresql" >&2
-    exit 1
-fi
+# Debian makes and starts a server of its own with the package, unless told not to.
+no_server_of_debian() {
+  local file=/etc/postgresql-common/createcluster.conf
+  [[ -e "$file" ]] && return
+  rooted mkdir -p "$(dirname "$file")"
+  echo "create_main_cluster = false" | "${as_root[@]+"${as_root[@]}"}" tee "$file" >/dev/null
+}
+if ! found && may_run apt-get; then no_server_of_debian; fi
 
-if command -v apt-get >/dev/null; then
-    # The tests start servers of their own: no cluster is to be made or started here.
-    $sudo mkdir -p /etc/postgresql-common
-    if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
-        echo "create_main_cluster = false" | $sudo tee /etc/postgresql-common/createcluster.conf >/dev/null
-    fi
-    $sudo apt-get update -qq
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql
-elif command -v dnf >/dev/null; then
-    $sudo dnf install -y -q postgresql-server
-elif command -v brew >/dev/null; then
-    brew install postgresql
-else
-    echo "No PostgreSQL server was found, and no package manager to install one with." >&2
-    exit 1
-fi
+install_if_missing "PostgreSQL" "; only the tests of the catalog need it." \
+  apt-get=postgresql dnf=postgresql-server apk=postgresql brew=postgresql@17

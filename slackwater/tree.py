@@ -7,6 +7,7 @@ shared parts stay shared through every rewrite.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -78,6 +79,24 @@ class Node(metaclass=_Interning):
         known: dict[Node, Node] = {}
         for node in self.walk():
             known[node] = change(node.with_children(lambda child: known[child]))
+        return known[self]
+
+    def digest(self) -> str:
+        """A short text that is the same for equal nodes in every process."""
+        known: dict[Node, str] = {}
+
+        def of(value: Any) -> str:
+            if isinstance(value, tuple):
+                return f"({','.join(of(item) for item in value)})"
+            if not isinstance(value, Node):
+                return repr(value)
+            if value not in known:
+                parts = [type(value).__name__, *(of(v) for v in value.identity())]
+                known[value] = hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]
+            return known[value]
+
+        for node in self.walk():
+            of(node)
         return known[self]
 
     def walk(self) -> Iterator[Any]:

@@ -227,6 +227,15 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quote_text(value: str) -> str:
+    """A string literal of Spark SQL.
+
+    >>> print(quote_text("it's"))
+    'it\\'s'
+    """
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def schema_to_json(schema: Schema) -> Any:
     """The JSON form of a schema, as `StructType.jsonValue()` gives it."""
     return {"type": "struct", "fields": [f.json for f in schema]}

@@ -80,7 +80,7 @@ class Warehouse:
         """Finish what a dead process left: garbage, and results not yet published."""
         collect_garbage(self._house.catalog, self._house.storage)
         with self._house.catalog.reading() as snapshot:
-            publish_missing(self._house.storage, snapshot)
+            publish_missing(self._house.storage, snapshot, self._house.rows_of)
 
     # -- statements
 

@@ -87,6 +87,8 @@ def server() -> Server:
 def _binaries() -> Path:
     found = [Path(p) for p in (shutil.which("initdb"),) if p]
     found += sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    for homebrew in ("/opt/homebrew/opt", "/usr/local/opt"):
+        found += sorted(Path(homebrew).glob("postgresql*/bin/initdb"))
     if not found:
         raise AssertionError(NOT_FOUND)
     return found[-1].resolve().parent

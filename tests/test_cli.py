@@ -121,8 +121,8 @@ def test_refresh_reports_what_it_did(filled: Run) -> None:
     filled("sql", "INSERT INTO sales VALUES (4, 'toys', 1)")
     (report,) = json.loads(filled("refresh", "summary", "--json").stdout)
     assert report["view"] == "summary"
-    assert report["mode"] == "full"
-    assert report["reasons"]
+    assert report["mode"] == "incremental"
+    assert report["reasons"] == []
     assert report["engine"] == "local"
     assert report["steps"]
     assert "summary" in filled("refresh").stdout

@@ -96,7 +96,7 @@ def test_a_writer_that_does_not_want_to_wait_is_told_who_holds_the_table(path: P
             db.sql("TRUNCATE TABLE savings")
         assert error.value.code == "LEASE_HELD"
         db.sql("INSERT INTO checking VALUES (9, 0)")  # another table is free
-        assert db.refresh("money")[0].mode == "full"  # and so are the views
+        assert db.refresh("money")[0].mode == "incremental"  # and so are the views
         assert db.sql("SELECT total FROM money").fetchall() == [(MONEY,)]
     holder.result()
     with opened(path) as db:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import PySparkException
 
 from slackwater.errors import SlackwaterError
 from tests.conform import sampled
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from slackwater import Warehouse
 
 SCRIPT = """
@@ -120,32 +116,3 @@ def test_refused_changes_leave_the_table_as_it_was(statement: str, any_db: Wareh
         any_db.sql(statement)
     assert caught.value.code == REFUSED[statement]
     assert rows(any_db) == before
-
-
-STORED = {
-    ("BIGINT", "INT"): "CAST(3000000000 AS BIGINT)",
-    ("INT", "TINYINT"): "300",
-    ("DOUBLE", "INT"): "1e20",
-    ("DECIMAL(6,2)", "DECIMAL(4,2)"): "CAST(1234.56 AS DECIMAL(6,2))",
-    ("INT", "DECIMAL(3,2)"): "100",
-}
-
-
-@pytest.mark.parametrize(("types", "value"), STORED.items())
-def test_overflow_raises_what_spark_raises(
-    types: tuple[str, str], value: str, any_db: Warehouse, spark: SparkSession
-) -> None:
-    source, target = types
-    any_db.sql(f"CREATE TABLE a (x {source}); CREATE TABLE b (x {target})")
-    any_db.sql(f"INSERT INTO a SELECT {value}")
-    with pytest.raises(SlackwaterError) as ours:
-        any_db.sql("INSERT INTO b SELECT x FROM a")
-    with pytest.raises(PySparkException) as theirs:
-        spark.sql(f"SELECT CAST(CAST({value} AS {source}) AS {target})").collect()
-    assert ours.value.code.split(".")[0] == str(theirs.value.getCondition()).split(".")[0]
-
-
-def test_values_are_coerced_as_spark_stores_them(any_db: Warehouse) -> None:
-    any_db.sql("CREATE TABLE c (a BIGINT, b DOUBLE, d DECIMAL(5,1), e STRING, f DATE)")
-    any_db.sql("INSERT INTO c VALUES (1.9, 2, 1.25, 5, TIMESTAMP '2024-01-02 03:04:05')")
-    assert rows(any_db, "c") == [(1, 2.0, Decimal("1.3"), "5", date(2024, 1, 2))]

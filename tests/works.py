@@ -187,11 +187,7 @@ def require_no_garbage(db: Warehouse) -> None:
     """After a collection, the files below `data/` are those that the newest snapshot names."""
     collect(db)
     snapshot = db.catalog.snapshot()
-    named = {
-        segment.path
-        for relation in (*snapshot.tables(), *snapshot.views())
-        for segment in snapshot.segments(relation.id)
-    }
+    named = {segment.path for id in snapshot.stored() for segment in snapshot.segments(id)}
     there = {p.relative_to(db.path).as_posix() for p in (db.path / "data").rglob("*")}
     assert {p for p in there if not (db.path / p).is_dir()} == named
     folders = {Path(p).parent.as_posix() for p in named}

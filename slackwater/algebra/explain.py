@@ -18,6 +18,7 @@ from slackwater.algebra.expr import (
 )
 from slackwater.algebra.relation import (
     Aggregate,
+    Bag,
     Expand,
     Filter,
     Generate,
@@ -100,6 +101,8 @@ def describe(node: Relation) -> str:
             return f"TopK limit {node.limit} offset {node.offset} by {keys}"
         case Expand():
             return f"Expand into {len(node.projections)} projections"
+        case Bag():
+            return "Bag of weighted rows"
         case Generate():
             return f"Generate {text(node.generator, row)}"
         case Opaque():

@@ -63,10 +63,14 @@ class Call(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Cast(Expr):
-    """CAST (raises) or TRY_CAST (`safe`, gives NULL)."""
+    """CAST (raises) or TRY_CAST (`safe`, gives NULL).
+
+    With `column`, the quoted path of a column, it stores a value there and raises as INSERT does.
+    """
 
     arg: Expr
     safe: bool = False
+    column: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

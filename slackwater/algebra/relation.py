@@ -284,6 +284,18 @@ class Expand(Relation):
 
 
 @dataclass(frozen=True, eq=False)
+class Bag(Relation):
+    """What rows with weights (the last column) stand for: each row as often as its weights add
+    up to, and not at all where that is not above zero."""
+
+    input: Relation
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.input.schema[:-1]
+
+
+@dataclass(frozen=True, eq=False)
 class Generate(Relation):
     """Input rows joined with what a generator (explode, …) makes of each; Spark runs it."""
 

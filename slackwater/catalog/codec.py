@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from slackwater.catalog.model import Segment, Table, View
+from slackwater.catalog.model import Segment, State, Table, View
 from slackwater.types import schema_from_json, schema_to_json
 
-Relation = Table | View
+Relation = Table | View | State
 
 
 def fold(name: str) -> str:
@@ -23,12 +23,18 @@ def fold(name: str) -> str:
 
 
 def kind_of(relation: Relation) -> str:
-    """`table` or `view`."""
-    return "table" if isinstance(relation, Table) else "view"
+    """`table` or `view`; a state is a table with an owner."""
+    return "view" if isinstance(relation, View) else "table"
 
 
 def body_of(relation: Relation) -> dict[str, Any]:
     """The definition without its name and version."""
+    if isinstance(relation, State):
+        return {
+            "schema": schema_to_json(relation.schema),
+            "state": relation.kind,
+            "signature": relation.signature,
+        }
     body: dict[str, Any] = {
         "schema": schema_to_json(relation.schema),
         "options": dict(relation.options),
@@ -42,6 +48,17 @@ def relation_of(row: Row[Any]) -> Relation:
     """The relation that a row of `definitions` joined with `versions` describes."""
     body = row.body
     schema = schema_from_json(body["schema"])
+    if row.owner is not None:
+        return State(
+            id=row.relation_id,
+            name=row.name,
+            schema=schema,
+            version=row.version,
+            view=row.owner,
+            kind=body["state"],
+            signature=body["signature"],
+            log_from=row.log_from,
+        )
     if row.kind == "table":
         return Table(
             id=row.relation_id,
@@ -51,6 +68,7 @@ def relation_of(row: Row[Any]) -> Relation:
             source=body["source"],
             options=body["options"],
             defaults=body["defaults"],
+            log_from=row.log_from,
         )
     return View(
         id=row.relation_id,
@@ -62,6 +80,7 @@ def relation_of(row: Row[Any]) -> Relation:
         depends=tuple(body["depends"]),
         as_of=row.as_of,
         refreshed_at=row.refreshed_at,
+        log_from=row.log_from,
     )
 
 

@@ -33,7 +33,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: `managed` (we keep its segments) or external (`parquet`)."""
+    """A table: `managed` (we keep its segments) or external (`parquet`).
+
+    From version `log_from` on, the segments of each version are the change that it made.
+    """
 
     id: str
     name: str
@@ -42,6 +45,7 @@ class Table:
     source: str = "managed"
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     defaults: Mapping[str, str] = field(default_factory=dict, hash=False)  # column -> SQL text
+    log_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,24 @@ class View:
     depends: tuple[str, ...] = ()
     as_of: Mapping[str, Any] = field(default_factory=dict, hash=False)
     refreshed_at: str | None = None
+    log_from: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is kept of one operator of a view between its refreshes.
+
+    It changes in the view's commits only, and goes with the view.
+    """
+
+    id: str
+    name: str
+    schema: Schema
+    version: int = 0
+    view: str = ""  # the view's id
+    kind: str = "rows"  # how its segments add up: "rows", "sums", "buffer"
+    signature: str = ""  # tells the operator and all below it
+    log_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +202,17 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateState:
+    """A new state of a view that exists."""
+
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
 class ReplaceView:
     """A new definition, `as_of` and `refreshed_at` under the id of an existing view.
 
-    The version goes on; segments stay unless the commit replaces them, too.
+    The version goes on; segments stay unless the commit replaces them, too. States go.
     """
 
     view: View
@@ -199,7 +228,7 @@ class AlterRelation:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The relation and its segments are gone from this commit on."""
+    """The relation, its segments and its states are gone from this commit on."""
 
     id: str
 
@@ -216,11 +245,23 @@ class AddSegments:
 class ReplaceSegments:
     """The relation consists of exactly these segments. The version grows as for adding.
 
-    Segments whose path was there before stay as they were.
+    Segments whose path was there before stay as they were. The log of changes begins anew.
     """
 
     id: str
     segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactSegments:
+    """Segments written anew as others that add up to the same. The version stays.
+
+    The log of changes begins with the newest version among those written anew.
+    """
+
+    id: str
+    removed: tuple[Segment, ...]
+    added: tuple[Segment, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +291,13 @@ class WriteEvent:
 Update = (
     CreateTable
     | CreateView
+    | CreateState
     | ReplaceView
     | AlterRelation
     | Drop
     | AddSegments
     | ReplaceSegments
+    | CompactSegments
     | SetAsOf
     | FinishRun
     | WriteEvent

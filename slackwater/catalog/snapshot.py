@@ -10,7 +10,7 @@ from sqlalchemy import Table as SqlTable
 
 from slackwater.catalog.codec import Relation, fold, relation_of, segment_of
 from slackwater.catalog.database import Database
-from slackwater.catalog.model import Segment, Table, View
+from slackwater.catalog.model import Segment, State, Table, View
 from slackwater.catalog.pins import require_whole
 from slackwater.catalog.tables import definitions, head, relations, segments, versions
 from slackwater.errors import InternalError
@@ -22,7 +22,7 @@ class Snapshot:
     def __init__(self, database: Database, commit: int, found: Mapping[str, Relation]) -> None:
         self._database = database
         self._relations = found
-        self._by_name = {fold(r.name): r for r in found.values()}
+        self._by_name = {fold(r.name): r for r in found.values() if not isinstance(r, State)}
         self._segments: dict[str, tuple[Segment, ...]] = {}
         self.commit = commit
 
@@ -34,15 +34,25 @@ class Snapshot:
         """All views, by name."""
         return tuple(r for _, r in sorted(self._by_name.items()) if isinstance(r, View))
 
-    def find(self, name: str) -> Relation | None:
+    def stored(self) -> tuple[str, ...]:
+        """The ids of everything that has segments: tables, views and states."""
+        return tuple(self._relations)
+
+    def states(self, view: str) -> tuple[State, ...]:
+        """What is kept of a view's operators."""
+        found = self._relations.values()
+        return tuple(r for r in found if isinstance(r, State) and r.view == view)
+
+    def find(self, name: str) -> Table | View | None:
         """The relation of that name, in whatever case it is written."""
         return self._by_name.get(fold(name))
 
-    def get(self, id: str) -> Relation:
-        """The relation of that id."""
-        if id not in self._relations:
+    def get(self, id: str) -> Table | View:
+        """The table or view of that id."""
+        found = self._relations.get(id)
+        if found is None or isinstance(found, State):
             raise InternalError(f"relation {id} is not in the snapshot of commit {self.commit}")
-        return self._relations[id]
+        return found
 
     def __contains__(self, id: str) -> bool:
         return id in self._relations
@@ -54,7 +64,8 @@ class Snapshot:
     def segments(self, id: str) -> tuple[Segment, ...]:
         """The segments whose sum is the relation, oldest first."""
         if id not in self._segments:
-            self.get(id)
+            if id not in self:
+                raise InternalError(f"relation {id} is not in the snapshot of {self.commit}")
             self._segments[id] = self._load_segments(id)
         return self._segments[id]
 
@@ -85,9 +96,9 @@ def at(table: SqlTable, commit: int) -> ColumnElement[bool]:
 
 
 def _relations_at(commit: int) -> Select[Any]:
-    columns = (definitions, relations.c.kind, versions.c.version)
+    columns = (definitions, relations.c.kind, relations.c.owner, versions.c.version)
     return (
-        select(*columns, versions.c.as_of, versions.c.refreshed_at)
+        select(*columns, versions.c.as_of, versions.c.refreshed_at, versions.c.log_from)
         .join(relations, relations.c.id == definitions.c.relation_id)
         .join(versions, versions.c.relation_id == definitions.c.relation_id)
         .where(at(definitions, commit), at(versions, commit))

@@ -70,6 +70,7 @@ relations = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("kind", Text, nullable=False),  # 'table' or 'view'
+    Column("owner", Text),  # of a state: its view
 )
 
 definitions = Table(
@@ -92,6 +93,7 @@ versions = Table(
     Column("version", BigInteger, nullable=False),
     Column("as_of", Json, nullable=False),
     Column("refreshed_at", Text),
+    Column("log_from", BigInteger, nullable=False),
     Column("added_commit", BigInteger, nullable=False),
     Column("removed_commit", BigInteger),
 )

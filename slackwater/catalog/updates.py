@@ -11,6 +11,8 @@ from slackwater.catalog.codec import Relation, body_of, fold, kind_of, segment_r
 from slackwater.catalog.model import (
     AddSegments,
     AlterRelation,
+    CompactSegments,
+    CreateState,
     CreateTable,
     CreateView,
     Drop,
@@ -20,6 +22,7 @@ from slackwater.catalog.model import (
     ReplaceView,
     Segment,
     SetAsOf,
+    State,
     Update,
     View,
     WriteEvent,
@@ -35,8 +38,8 @@ from slackwater.catalog.tables import (
     segments,
     versions,
 )
-from slackwater.catalog.transaction import Transaction, run_revoked
-from slackwater.errors import InternalError
+from slackwater.catalog.transaction import Transaction, name_of, run_revoked
+from slackwater.errors import InternalError, StateError
 
 
 @singledispatch
@@ -57,8 +60,15 @@ def _(change: CreateView, tx: Transaction) -> None:
 
 
 @apply.register
+def _(change: CreateState, tx: Transaction) -> None:
+    tx.live(definitions, change.state.view)
+    _create(tx, change.state)
+
+
+@apply.register
 def _(change: ReplaceView, tx: Transaction) -> None:
     view = change.view
+    _drop_states(tx, view.id)
     old = tx.live(definitions, view.id)
     if fold(view.name) != old.folded_name:
         check(NameIsFree(view.name), tx)
@@ -76,8 +86,8 @@ def _(change: AlterRelation, tx: Transaction) -> None:
 @apply.register
 def _(change: Drop, tx: Transaction) -> None:
     tx.live(definitions, change.id)
-    for table in (definitions, versions, segments):
-        tx.close(table, change.id)
+    _drop_states(tx, change.id)
+    _drop(tx, change.id)
 
 
 @apply.register
@@ -94,6 +104,30 @@ def _(change: ReplaceSegments, tx: Transaction) -> None:
     wanted = {segment.path for segment in change.segments}
     tx.close_segments([row_id for path, row_id in old.items() if path not in wanted])
     _add(tx, change.id, tuple(s for s in change.segments if s.path not in old))
+    tx.put(versions, change.id, log_from=tx.live(versions, change.id).version)
+
+
+@apply.register
+def _(change: CompactSegments, tx: Transaction) -> None:
+    live = tx.connection.execute(
+        select(segments.c.path, segments.c.row_id).where(
+            segments.c.relation_id == change.id, segments.c.removed_commit.is_(None)
+        )
+    )
+    rows = {row.path: row.row_id for row in live}
+    gone = [s.path for s in change.removed if s.path not in rows]
+    if gone:
+        raise StateError(
+            f"{len(gone)} segments of '{name_of(tx.connection, change.id)}' were replaced while "
+            "they were compacted.",
+            code="COMPACTION_OVERTAKEN",
+            hint="Nothing is lost; compact again.",
+        )
+    newest = max((s.version for s in change.removed), default=0)
+    tx.close_segments([rows[s.path] for s in change.removed])
+    _insert_segments(tx, change.id, change.added, newest)
+    begins = max(newest, int(tx.live(versions, change.id).log_from))
+    tx.put(versions, change.id, log_from=begins)
 
 
 @apply.register
@@ -133,7 +167,9 @@ def _(change: WriteEvent, tx: Transaction) -> None:
 
 def _create(tx: Transaction, relation: Relation) -> None:
     check(NameIsFree(relation.name), tx)
-    tx.connection.execute(insert(relations).values(id=relation.id, kind=kind_of(relation)))
+    owner = relation.view if isinstance(relation, State) else None
+    row = {"id": relation.id, "kind": kind_of(relation), "owner": owner}
+    tx.connection.execute(insert(relations).values(row))
     as_of, at = (
         (relation.as_of, relation.refreshed_at) if isinstance(relation, View) else ({}, None)
     )
@@ -144,6 +180,7 @@ def _create(tx: Transaction, relation: Relation) -> None:
         "version": relation.version,
         "as_of": dict(as_of),
         "refreshed_at": at,
+        "log_from": relation.version,
         "added_commit": tx.commit,
     }
     tx.connection.execute(insert(versions).values(version))
@@ -160,9 +197,22 @@ def _require_sources(tx: Transaction, view: View) -> None:
         tx.live(definitions, id)
 
 
+def _drop_states(tx: Transaction, view: str) -> None:
+    for id in tx.connection.scalars(select(relations.c.id).where(relations.c.owner == view)):
+        _drop(tx, id)
+
+
+def _drop(tx: Transaction, id: str) -> None:
+    for table in (definitions, versions, segments):
+        tx.close(table, id)
+
+
 def _add(tx: Transaction, id: str, new: tuple[Segment, ...]) -> None:
+    _insert_segments(tx, id, new, _next_version(tx, id))
+
+
+def _insert_segments(tx: Transaction, id: str, new: tuple[Segment, ...], version: int) -> None:
     _require_writable(tx, {segment.path for segment in new})
-    version = _next_version(tx, id)
     rows = [
         segment_row(segment) | {"relation_id": id, "version": version, "added_commit": tx.commit}
         for segment in new

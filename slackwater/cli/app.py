@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from slackwater.cli import (
+    bench,
     create,
     demo,
     doctor,
@@ -128,3 +129,4 @@ app.command("status")(inspecting.status)
 app.command("history")(inspecting.history)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
+app.add_typer(bench.app, name="bench")

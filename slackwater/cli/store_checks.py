@@ -11,7 +11,7 @@ from slackwater.cli.output import counted
 from slackwater.errors import SlackwaterError, UserError
 
 if TYPE_CHECKING:
-    from slackwater.catalog.model import Table, View
+    from slackwater.catalog.snapshot import Snapshot
     from slackwater.catalog.store import Catalog
     from slackwater.cli.context import Session
 
@@ -29,13 +29,11 @@ def warehouse(own: Session) -> Iterator[Finding]:
 
 def _inside(catalog: Catalog, folder: Path) -> Iterator[Finding]:
     with catalog.reading() as snapshot:
-        relations: list[Table | View] = [*snapshot.tables(), *snapshot.views()]
         found = f"{counted(len(snapshot.tables()), 'table')}, "
         found += f"{counted(len(snapshot.views()), 'view')} at commit {snapshot.commit}"
         yield Finding("catalog", Verdict.ok, found)
         yield _writers(catalog)
-        segments = [s for r in relations for s in snapshot.segments(r.id)]
-        yield _files([(folder / s.path, s.bytes) for s in segments])
+        yield _files(folder, snapshot)
         yield _garbage(catalog, folder)
 
 
@@ -48,19 +46,44 @@ def _writers(catalog: Catalog) -> Finding:
     return Finding("writers", Verdict.ok, listed(running, "run"), advice)
 
 
-def _files(files: list[tuple[Path, int]]) -> Finding:
+def _files(folder: Path, snapshot: Snapshot) -> Finding:
     """Is every segment there, as long as it was when it was committed?"""
-    missing = [str(path) for path, _ in files if not path.exists()]
-    wrong = [str(p) for p, length in files if p.exists() and p.stat().st_size != length]
-    if missing or wrong:
-        found = "; ".join(
-            listed(names, f"{what} file")
-            for what, names in (("missing", missing), ("truncated", wrong))
-            if names
+    tables = {t.id: t.name for t in snapshot.tables()}
+    owners = {v.id: v.name for v in snapshot.views()}
+    owners |= {s.id: v.name for v in snapshot.views() for s in snapshot.states(v.id)}
+    missing, wrong, broken, count = [], [], [], 0
+    for id in snapshot.stored():
+        for segment in snapshot.segments(id):
+            path, count = folder / segment.path, count + 1
+            if not path.exists():
+                missing.append(str(path))
+            elif path.stat().st_size != segment.bytes:
+                wrong.append(str(path))
+            else:
+                continue
+            broken.append(id)
+    if not broken:
+        return Finding("segments", Verdict.ok, f"{counted(count, 'file')}, none missing")
+    found = "; ".join(
+        listed(names, f"{what} file")
+        for what, names in (("missing", missing), ("truncated", wrong))
+        if names
+    )
+    lost = sorted({tables[id] for id in broken if id in tables})
+    rebuilt = sorted({owners[id] for id in broken if id in owners})
+    return Finding("segments", Verdict.fail, found, _advice(lost, rebuilt))
+
+
+def _advice(lost: list[str], rebuilt: list[str]) -> str:
+    """What can be computed again, and what cannot."""
+    advice = []
+    if lost:
+        advice.append(f"Restore from a backup, or drop and load again: {', '.join(lost)}.")
+    if rebuilt:
+        advice.append(
+            f"Rebuild from the tables with 'slackwater refresh --full': {', '.join(rebuilt)}."
         )
-        advice = "Restore them from a backup, or drop what they belong to and load it again."
-        return Finding("segments", Verdict.fail, found, advice)
-    return Finding("segments", Verdict.ok, f"{counted(len(files), 'file')}, none missing")
+    return " ".join(advice)
 
 
 def _garbage(catalog: Catalog, folder: Path) -> Finding:

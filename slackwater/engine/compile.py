@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
-from slackwater.algebra.expr import Call, Column, Expr, SparkCall, conjunction, conjuncts
+from slackwater.algebra.expr import Column, Expr, SparkCall, conjunction
+from slackwater.algebra.patterns import null_aware_key
 from slackwater.algebra.relation import (
     Aggregate,
+    Bag,
     Distinct,
     Expand,
     Filter,
@@ -36,7 +38,7 @@ from slackwater.engine.spark_sql import fill
 from slackwater.errors import InternalError
 from slackwater.types import Schema
 
-_REDUCING = (Aggregate, Distinct, SetOp, TopK, Window)
+_REDUCING = (Aggregate, Bag, Distinct, SetOp, TopK, Window)
 
 Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
@@ -275,6 +277,16 @@ class _Compiler:
         return f"SELECT {self.labelled(texts)} FROM {name} CROSS JOIN (VALUES {numbers}) AS e(i)"
 
     @text.register
+    def _(self, node: Bag) -> str:
+        name, row = self.below(node)
+        weight, keys = row[-1], row[:-1]
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        total = f"CAST(SUM({weight}) AS BIGINT) AS w"
+        summed = f"SELECT {', '.join([*keys, total])} FROM {name}{group} HAVING SUM({weight}) > 0"
+        shown = self.labelled([f"t.c{i}" for i in range(len(keys))])
+        return f"SELECT {shown} FROM ({summed}) AS t {self.dialect.repeat.format(weight='t.w')}"
+
+    @text.register
     def _(self, node: Generate) -> str:
         name, row = self.below(node)
         assert isinstance(node.generator, SparkCall)
@@ -293,28 +305,6 @@ class _Compiler:
             inputs.append(f"(SELECT {shown} FROM {self.names[part]})")
         columns = ", ".join(f"c{i}" for i in range(node.width))
         return f"SELECT * FROM ({fill(node.text, inputs)}) AS o({columns})"
-
-
-def null_aware_key(node: Join) -> tuple[Expr, Expr] | None:
-    """The two sides of `x NOT IN (query)`: an anti join on x = y OR (x = y) IS NULL, alone."""
-    parts = conjuncts(node.condition)
-    if len(parts) != 1 or not (isinstance(parts[0], Call) and parts[0].name == "or"):
-        return None
-    equal, unknown = parts[0].args
-    if not (isinstance(equal, Call) and equal.name == "="):
-        return None
-    if not (isinstance(unknown, Call) and unknown.name == "is_null" and unknown.args[0] is equal):
-        return None
-    for outer, inner in (equal.args, equal.args[::-1]):
-        if _reads(outer, 0, node.left.width) and _reads(inner, node.left.width, None):
-            return outer, inner
-    return None
-
-
-def _reads(expr: Expr, start: int, end: int | None) -> bool:
-    """Does the expression read columns, and only those from `start` to `end`?"""
-    found = [n.index for n in expr.walk() if isinstance(n, Column)]
-    return bool(found) and all(start <= i and (end is None or i < end) for i in found)
 
 
 def empty(dialect: Dialect, schema: Schema) -> str:

@@ -1,8 +1,8 @@
 """What stands in FROM for a stored relation: the rows that its segments add up to.
 
 Most segments hold rows of weight one and are read as they are. Where a segment has other
-weights, the rows it names are added up, and only they: rows that no such segment mentions pass
-untouched.
+weights, its rows are added up, together with the stored rows that it takes away, and only they:
+all other rows pass untouched.
 """
 
 from __future__ import annotations
@@ -26,9 +26,26 @@ def content(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read:
         return read(live, schema)
     plain = [s for s in live if s.min_weight == s.max_weight == 1]
     mixed = [s for s in live if s not in plain]
+    changes = read(mixed, schema)
     if not plain:
-        return f"({_summed(read(mixed, schema), schema, dialect)})"
-    return f"({_split(read(plain, schema), read(mixed, schema), schema, dialect)})"
+        return f"({_summed(changes, schema, dialect)})"
+    rows = read(plain, schema)
+    deleting = [s for s in mixed if s.min_weight < 0]
+    if not deleting:
+        return f"({_added(rows, changes, schema, dialect)})"
+    deletions = changes if deleting == mixed else read(deleting, schema)
+    return f"({_split(rows, changes, deletions, schema, dialect)})"
+
+
+def weighted(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read: Read) -> str:
+    """FROM text for the rows of the segments with their weights, not added up."""
+    live = [s for s in segments if s.rows]
+    return read(live, schema) if live else f"({_no_rows(schema, dialect)})"
+
+
+def with_ones(source: str) -> str:
+    """FROM text for plain rows, each with the weight one."""
+    return f"(SELECT f.*, CAST(1 AS BIGINT) AS {WEIGHT} FROM {source} AS f)"
 
 
 def _names(schema: Schema, dialect: Dialect, alias: str) -> str:
@@ -46,20 +63,31 @@ def _summed(source: str, schema: Schema, dialect: Dialect) -> str:
     return f"SELECT {_names(schema, dialect, 't')} FROM ({total}) AS t {repeat}"
 
 
-def _split(plain: str, mixed: str, schema: Schema, dialect: Dialect) -> str:
+def _added(plain: str, changes: str, schema: Schema, dialect: Dialect) -> str:
+    """Rows that only come: those of weight one as they are, the others as often as they say."""
+    repeat = dialect.repeat.format(weight=f"t.{WEIGHT}")
+    repeated = f"SELECT {_names(schema, dialect, 't')} FROM {changes} AS t {repeat}"
+    return f"SELECT {_names(schema, dialect, 'p')} FROM {plain} AS p UNION ALL {repeated}"
+
+
+def _split(plain: str, changes: str, deletions: str, schema: Schema, dialect: Dialect) -> str:
+    """Stored rows that are nowhere taken away, and the sum of all others.
+
+    A row that only comes again need not meet its stored equals: their number is the sum.
+    """
     same = " AND ".join(
         f"p.{dialect.quote(f.name)} {dialect.same} m.{dialect.quote(f.name)}"
         for f in schema
         if not isinstance(f.type, Map)
     )
-    mentioned = f"(SELECT DISTINCT {_names(schema, dialect, 'x')} FROM {mixed} AS x) AS m"
+    taken = f"(SELECT {_names(schema, dialect, 'x')} FROM {deletions} AS x WHERE x.{WEIGHT} < 0)"
     names = _names(schema, dialect, "p")
-    untouched = f"SELECT {names} FROM {plain} AS p {dialect.anti_join} {mentioned} ON {same}"
+    untouched = f"SELECT {names} FROM {plain} AS p {dialect.anti_join} {taken} AS m ON {same}"
     touched = (
-        f"SELECT {names}, p.{WEIGHT} FROM {plain} AS p {dialect.semi_join} {mentioned} ON {same}"
+        f"SELECT {names}, p.{WEIGHT} FROM {plain} AS p {dialect.semi_join} {taken} AS m ON {same}"
     )
-    changes = f"SELECT {_names(schema, dialect, 'y')}, y.{WEIGHT} FROM {mixed} AS y"
-    summed = _summed(f"({touched} UNION ALL {changes})", schema, dialect)
+    changed = f"SELECT {_names(schema, dialect, 'y')}, y.{WEIGHT} FROM {changes} AS y"
+    summed = _summed(f"({touched} UNION ALL {changed})", schema, dialect)
     return f"{untouched} UNION ALL {summed}"
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import LOCAL
 from slackwater.engine.local_errors import NEEDS_SPARK, error_class
-from slackwater.errors import NeedsSpark, StateError, UserError
+from slackwater.errors import InternalError, NeedsSpark, StateError, UserError
 from slackwater.types import Schema
 
 BATCH_ROWS = 128 * 1024
@@ -95,6 +95,10 @@ def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     return column.cast(field.type)
 
 
+_OURS = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+"""Errors in a statement itself, whatever the data."""
+
+
 def translate(error: duckdb.Error) -> Exception:
     """An error of DuckDB in Spark's terms, or the request to run the step on Spark."""
     message = str(error)
@@ -104,6 +108,8 @@ def translate(error: duckdb.Error) -> Exception:
             code="FILE_UNREADABLE",
             hint="Run 'slackwater doctor' to see which files are missing or damaged.",
         )
+    if isinstance(error, _OURS):
+        return InternalError(f"the local engine does not understand a statement: {message}")
     name = error_class(message)
     if name == NEEDS_SPARK:
         return NeedsSpark(message)

@@ -6,6 +6,8 @@ text must look as Spark wants it. `bad` stands for what a failing cast gives: an
 
 from __future__ import annotations
 
+from slackwater.algebra.expr import Cast
+from slackwater.algebra.functions.storing import OVERFLOW, overflow_message
 from slackwater.engine.local_errors import fail, needs_spark
 from slackwater.engine.local_numbers import DUCK_TYPES, number_type
 from slackwater.types import (
@@ -49,8 +51,9 @@ _OTHER: dict[DataType, str] = {
 }
 
 
-def cast_text(text: str, source: DataType, target: DataType, safe: bool) -> str:
-    """SQL of the cast of `text`."""
+def cast_text(cast: Cast, text: str) -> str:
+    """SQL of the cast of `text`, the value's."""
+    source, target, safe = cast.arg.type, cast.type, cast.safe
     if source == target or {source, target} == {TIMESTAMP, TIMESTAMP_NTZ}:
         return text
     if source == NULL:
@@ -62,9 +65,10 @@ def cast_text(text: str, source: DataType, target: DataType, safe: bool) -> str:
     if target == BOOLEAN:
         return f"({text} <> 0)"
     if is_integral(target):
-        return _to_integral(text, source, target, safe)
+        return _to_integral(text, source, target, _overflow(cast, "CAST_OVERFLOW"))
     if isinstance(target, Decimal):
-        return _to_decimal(text, source, target, safe)
+        bad = _overflow(cast, "NUMERIC_VALUE_OUT_OF_RANGE")
+        return _to_decimal(text, source, target, safe, bad)
     return f"CAST({text} AS {duck_type(target)})"
 
 
@@ -76,15 +80,21 @@ def _bad(safe: bool, name: str, target: DataType) -> str:
     )
 
 
+def _overflow(cast: Cast, name: str) -> str:
+    """What a number that is too large gives; a column has an error of its own."""
+    if cast.column is None:
+        return _bad(cast.safe, name, cast.type)
+    return fail(OVERFLOW, overflow_message(cast.arg.type, cast.type, cast.column))
+
+
 def _to_string(text: str, source: DataType) -> str:
     return f"CAST({text} AS VARCHAR)"
 
 
-def _to_integral(text: str, source: DataType, target: DataType, safe: bool) -> str:
+def _to_integral(text: str, source: DataType, target: DataType, bad: str) -> str:
     """Fractions are cut toward zero; the range is checked on the whole part."""
     if source == BOOLEAN:
         return f"CAST({text} AS {duck_type(target)})"
-    bad = _bad(safe, "CAST_OVERFLOW", target)
     top = _MAX[target]
     plain = f"CAST({text} AS {duck_type(target)})"
     if is_integral(source):
@@ -109,7 +119,7 @@ def _to_integral(text: str, source: DataType, target: DataType, safe: bool) -> s
     )
 
 
-def _to_decimal(text: str, source: DataType, target: Decimal, safe: bool) -> str:
+def _to_decimal(text: str, source: DataType, target: Decimal, safe: bool, bad: str) -> str:
     """Half away from zero in both engines; the range is checked where it can be left."""
     plain = f"CAST({text} AS {number_type(target)})"
     if source == BOOLEAN:
@@ -125,7 +135,6 @@ def _to_decimal(text: str, source: DataType, target: Decimal, safe: bool) -> str
         )
     ):
         return plain
-    bad = _bad(safe, "NUMERIC_VALUE_OUT_OF_RANGE", target)
     return f"(CASE WHEN {text} IS NOT NULL AND {tried} IS NULL THEN {bad} ELSE {tried} END)"
 
 

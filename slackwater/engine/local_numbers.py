@@ -117,6 +117,13 @@ def decimal_quotient(args: list[str], types: list[DataType], result: Decimal) ->
     return scaled(divided(numerator, divisor), result)
 
 
+def _average(expr: Call, args: list[str]) -> str:
+    """A sum over a count above zero, at the scale of an average of decimals."""
+    assert isinstance(expr.type, Decimal)
+    counted = f"CAST({args[1]} AS DECIMAL(20,0))"
+    return decimal_quotient([args[0], counted], [expr.args[0].type, Decimal(20, 0)], expr.type)
+
+
 def _remainder(expr: Call, args: list[str]) -> str:
     return _checked(expr, args, _modulo(expr, args), _REMAINDER_BY_ZERO)
 
@@ -280,6 +287,7 @@ def _whole(expr: Call, args: list[str]) -> str:
 
 
 NUMBERS: dict[str, Emulation] = {
+    "average": _average,
     "+": _add("+"),
     "-": _add("-"),
     "*": _multiply,

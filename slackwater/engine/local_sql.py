@@ -98,7 +98,7 @@ class _Local:
             case Call():
                 return self.call(expr)
             case Cast():
-                return cast_text(self.text(expr.arg), expr.arg.type, expr.type, expr.safe)
+                return cast_text(expr, self.text(expr.arg))
             case SortKey():
                 return self.sort_key(expr)
             case AggCall() if not expr.text:

@@ -17,7 +17,7 @@ from slackwater import faults
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Measurement, Run, Segment
 from slackwater.engine.compile import compile_query
-from slackwater.engine.inputs import content
+from slackwater.engine.inputs import content, weighted, with_ones
 from slackwater.engine.local import LocalEngine, conform
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
@@ -41,12 +41,26 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Log:
+    """Segments as they are: rows with weights, not added up. The schema is without the weight."""
+
+    segments: tuple[Segment, ...]
+    schema: Schema
+
+    @property
+    def bytes(self) -> int:
+        """How much there is to read."""
+        return sum(s.bytes for s in self.segments)
+
+
+@dataclass(frozen=True)
 class Files:
-    """Plain Parquet files of somebody else, without weights."""
+    """Plain Parquet files of somebody else; with `weights`, each row is given the weight one."""
 
     paths: tuple[str, ...]
     schema: Schema
     bytes: int
+    weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,7 @@ class Given:
     bytes: int
 
 
-Source = Stored | Files | Given
+Source = Stored | Log | Files | Given
 """Where the rows of a scanned relation are."""
 
 Sources = Mapping[str, Source]
@@ -105,6 +119,14 @@ class Runner:
             measure.rows = table.num_rows
             return table, measure.done("spark")
 
+    def rows(self, relation: Relation, sources: Sources) -> Iterator[pa.RecordBatch]:
+        """The rows of a relation in batches, on the driver, unmeasured."""
+        self._require_segments(relation, sources)
+        schema = to_arrow_schema(relation.schema)
+        if self.place(relation, sources, load=False).engine == "local":
+            return self._local_batches(relation, sources, schema)
+        return iter(self._spark_table(relation, sources, schema).to_batches())
+
     def frame(self, relation: Relation, sources: Sources) -> Any:
         """The relation as a lazy Spark DataFrame, under its own column names."""
         self._require_segments(relation, sources)
@@ -123,7 +145,7 @@ class Runner:
         an engine's own complaint would not say what to do."""
         for scan in relation.scans():
             source = sources[scan.source]
-            for segment in source.segments if isinstance(source, Stored) else ():
+            for segment in source.segments if isinstance(source, Stored | Log) else ():
                 self.storage.check(segment)
 
     def _local_table(self, relation: Relation, sources: Sources, schema: pa.Schema) -> pa.Table:
@@ -212,10 +234,13 @@ def _inputs(
         match sources[scan.source]:
             case Stored(segments, schema):
                 inputs[scan.source] = content(segments, schema, engine.dialect, engine.read)
+            case Log(segments, schema):
+                inputs[scan.source] = weighted(segments, schema, engine.dialect, engine.read)
             case Files((), schema):
                 inputs[scan.source] = content((), schema, engine.dialect, engine.read)
-            case Files(paths, schema):
-                inputs[scan.source] = engine.read_paths(paths, schema, weights=False)
+            case Files(paths, schema, _, weights):
+                read = engine.read_paths(paths, schema, weights=False)
+                inputs[scan.source] = with_ones(read) if weights else read
             case Given(data):
                 inputs[scan.source] = give(data)
     return inputs

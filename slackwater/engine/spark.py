@@ -211,6 +211,12 @@ class SparkEngine:
         process = getattr(gateway, "proc", None)
         return None if process is None else int(process.pid)
 
+    def records(self) -> tuple[Any, Any]:
+        """Spark's own records of what has run, up to date: jobs and stages, SQL executions."""
+        state = self.session._jsparkSession
+        state.sparkContext().listenerBus().waitUntilEmpty()
+        return state.sparkContext().statusStore(), state.sharedState().statusStore()
+
     # -- Spark's analyzer, as types.TypeOracle
 
     def describe(self, text: str, args: Sequence[Expr]) -> tuple[DataType, bool, bool]:

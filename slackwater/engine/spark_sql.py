@@ -25,6 +25,7 @@ from slackwater.algebra.expr import (
     SparkCall,
     WindowCall,
 )
+from slackwater.algebra.functions.storing import checked_cast
 from slackwater.errors import InternalError
 from slackwater.types import (
     BIGINT,
@@ -42,6 +43,7 @@ from slackwater.types import (
     TINYINT,
     DataType,
     Decimal,
+    quote_text,
 )
 
 MANY_ROWS = "A subquery used as a value gave more than one row."
@@ -78,6 +80,8 @@ class _Spark:
                 return render_literal(expr)
             case Call():
                 return self.call(expr)
+            case Cast() if expr.column is not None:
+                return checked_cast(self.text(expr.arg), expr.arg.type, expr.type, expr.column)
             case Cast():
                 verb = "TRY_CAST" if expr.safe else "CAST"
                 return f"{verb}({self.text(expr.arg)} AS {expr.type.sql})"
@@ -111,6 +115,8 @@ class _Spark:
             return f"({args[0]} IN ({', '.join(args[1:])}))"
         if name == "case":
             return case_text(args)
+        if name == "average":
+            return f"CAST({args[0]} / CAST({args[1]} AS DECIMAL(20,0)) AS {expr.type.sql})"
         if name == "single_value":
             raised = f"raise_error('[SCALAR_SUBQUERY_TOO_MANY_ROWS] {MANY_ROWS}')"
             many = f"CAST({raised} AS {expr.type.sql})"
@@ -242,15 +248,6 @@ def _other(value: Any, t: DataType) -> str:
     if is_interval(t):
         return _interval(value, t)
     raise InternalError(f"no Spark SQL literal of type {t.sql}")
-
-
-def quote_text(value: str) -> str:
-    """A string literal of Spark SQL.
-
-    >>> print(quote_text("it's"))
-    'it\\'s'
-    """
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _interval(value: Any, t: DataType) -> str:

@@ -49,11 +49,11 @@ def position(target: Target, name: str, node: exp.Expr | None) -> int:
     return index
 
 
-def assign(expr: Expr, target: Target, index: int) -> Expr:
+def assign(expr: Expr, target: Target, index: int, *, by_name: bool = True) -> Expr:
     """A value made into one of a column's type, by ANSI store assignment."""
     f = target.schema[index]
     try:
-        return functions.store_assign(expr, f.type)
+        return functions.store_assign(expr, f.type, f.name, by_name=by_name)
     except SqlError as error:
         error.message = f"Column '{f.name}' of '{target.name}': {error.message}"
         raise
@@ -70,9 +70,9 @@ def default_value(context: Context, target: Target, index: int) -> Expr:
                 code="NULL_IN_NOT_NULL",
                 hint="Give it a value.",
             )
-        return functions.store_assign(Literal(NULL, True, None), f.type)
+        return functions.store_assign(Literal(NULL, True, None), f.type, f.name)
     bound = Scalars(context, NO_COLUMNS, "a default").bind(parse_expression(text))
-    return assign(bound, target, index)
+    return assign(bound, target, index, by_name=False)
 
 
 def assignment(

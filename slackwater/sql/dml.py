@@ -90,10 +90,11 @@ def insert(context: Context, target: Target, tree: exp.Expr) -> Delta:
         relation = values(context, source)
     else:
         relation = unordered(context.query(source, None))
-    if tree.args.get("by_name"):
+    by_name = bool(tree.args.get("by_name"))
+    if by_name:
         named = [position(target, f.name, None) for f in relation.schema]
     _check_width(target, relation, named, tree)
-    return Delta(stored(context, target, relation, named))
+    return Delta(stored(context, target, relation, named, by_name=by_name))
 
 
 def _named_columns(target: Target, tree: exp.Expr) -> list[int]:
@@ -133,13 +134,22 @@ def _default_tree(target: Target, index: int) -> exp.Expr:
     return parse_expression(text) if text is not None else exp.Null()
 
 
-def stored(context: Context, target: Target, relation: Relation, named: list[int]) -> Relation:
-    """Rows for the named columns, as rows of the table: assigned types, defaults, weight +1."""
+def stored(
+    context: Context,
+    target: Target,
+    relation: Relation,
+    named: list[int],
+    *,
+    by_name: bool = True,
+) -> Relation:
+    """Rows for the named columns, as rows of the table: assigned types, defaults, weight +1.
+
+    Fields inside structs go by name, or as in INSERT by position."""
     row = columns(relation.schema)
     exprs: list[Expr] = []
     for i in range(len(target.schema)):
         if i in named:
-            exprs.append(assign(row[named.index(i)], target, i))
+            exprs.append(assign(row[named.index(i)], target, i, by_name=by_name))
         else:
             exprs.append(default_value(context, target, i))
     names = (*(f.name for f in target.schema), WEIGHT)

@@ -1,7 +1,7 @@
 """The change of a relation between two times, from the changes of what it reads.
 
-`Deltas` answers for each operator: its rows at the old and the new time, and its change as a
-Z-relation; None where it does not change.
+`Deltas` answers for each operator: its rows at the old and the new time, plain or with weights,
+and its change as a Z-relation.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ from dataclasses import dataclass, field
 
 from slackwater.algebra.relation import (
     Aggregate,
+    Bag,
     Distinct,
-    Expand,
-    Filter,
-    Generate,
     Join,
     Opaque,
-    Project,
     Relation,
     Scan,
     SetOp,
@@ -26,87 +23,150 @@ from slackwater.algebra.relation import (
     Values,
     Window,
 )
+from slackwater.tvr import zset
 from slackwater.tvr.laws import joins, keyed, linear, recompute
-from slackwater.tvr.state import AggregateState
-from slackwater.tvr.time import CHANGE, NEW, OLD, change_of, reads, source_at
-from slackwater.types import BIGINT, WEIGHT, Field
+from slackwater.tvr.states import State
+from slackwater.tvr.states.buffer import BufferState
+from slackwater.tvr.states.rows import RowState
+from slackwater.tvr.states.sums import SumState
+from slackwater.tvr.time import CHANGE, NEW, NOW, OLD, reads, weighted_scan
+
+
+@dataclass(frozen=True)
+class Note:
+    """By which law an operator's change was computed, and why not by a better one."""
+
+    law: str
+    reason: str = ""
 
 
 @dataclass
 class Deltas:
-    """Changes of every operator of a query, given which sources changed."""
+    """Changes of every operator of a query, given which sources changed.
 
-    changed: frozenset[str]
-    states: Mapping[Relation, AggregateState] = field(default_factory=dict)
-    used: dict[Relation, str] = field(default_factory=dict)
-    _known: dict[Relation, Relation | None] = field(default_factory=dict)
+    `weighted`: sources that are stored with weights other than one.
+    """
 
-    def old(self, relation: Relation) -> Relation:
-        """The relation before the change."""
-        return self._at(relation, OLD)
+    changed: frozenset[str] = frozenset()
+    weighted: frozenset[str] = frozenset()
+    states: Mapping[Relation, State] = field(default_factory=dict)
+    notes: dict[Relation, Note] = field(default_factory=dict)
+    _changes: dict[Relation, bool] = field(default_factory=dict)
+    _deltas: dict[Relation, Relation] = field(default_factory=dict)
+    _z: dict[tuple[Relation, str], Relation] = field(default_factory=dict)
+    _rows: dict[tuple[Relation, str], Relation] = field(default_factory=dict)
 
-    def new(self, relation: Relation) -> Relation:
-        """The relation after the change."""
-        return self._at(relation, NEW)
-
-    def _at(self, relation: Relation, time: str) -> Relation:
-        """The relation at a time, read from states where there are any."""
-        known: dict[Relation, Relation] = {}
-
-        def visit(node: Relation) -> Relation:
-            if node not in known:
-                known[node] = self._read(node, time) or node.with_children(visit)
-            return known[node]
-
-        return visit(relation)
-
-    def _read(self, node: Relation, time: str) -> Relation | None:
-        if isinstance(node, Scan) and node.source in self.changed:
-            return node.replace(source=source_at(node.source, time))
-        if node in self.states:
-            state = self.states[node]
-            return state.output(state.scan(time if self.changes(node) else ""))
-        return None
+    def note(self, node: Relation, law: str, reason: str = "") -> None:
+        """Remember how an operator's change was computed."""
+        self.notes[node] = Note(law, reason)
 
     def changes(self, relation: Relation) -> bool:
         """Does the relation read anything that changed?"""
-        return reads(relation, self.changed)
+        if relation not in self._changes:
+            self._changes[relation] = reads(relation, self.changed)
+        return self._changes[relation]
+
+    def time(self, relation: Relation, old: bool = False) -> str:
+        """Under which time a relation is read."""
+        if not self.changes(relation):
+            return NOW
+        return OLD if old else NEW
+
+    # -- content
+
+    def z(self, node: Relation, old: bool = False) -> Relation:
+        """The rows of a relation with weights; equal rows may come several times."""
+        key = (node, self.time(node, old))
+        if key not in self._z:
+            self._z[key] = self._make_z(node, old)
+        return self._z[key]
+
+    def _make_z(self, node: Relation, old: bool) -> Relation:
+        state = self.states.get(node)
+        if isinstance(state, RowState):
+            return state.weighted(self.time(node, old))
+        if state is None and self._is_weighted(node):
+            match node:
+                case Scan():
+                    return weighted_scan(node.source, node.name, node.fields, self.time(node, old))
+                case Union():
+                    return linear.added(node, [self.z(p, old) for p in node.parts])
+                case Join(how="inner"):
+                    inner = joins.flatten(node)
+                    return joins.outward(inner, [self.z(r, old) for r in inner.inputs], 0)
+                case Join(how="left" | "semi" | "anti"):
+                    left, right = self.z(node.left, old), self.rows(node.right, old)
+                    return joins.by_left_rows(node, left, right)
+                case _ if isinstance(node, linear.LINEAR):
+                    return linear.over_weighted(node, self.z(node.inputs[0], old))
+        return zset.with_weight(self.rows(node, old))
+
+    def rows(self, node: Relation, old: bool = False) -> Relation:
+        """The rows of a relation, each as often as it counts."""
+        key = (node, self.time(node, old))
+        if key not in self._rows:
+            self._rows[key] = self._make_rows(node, old)
+        return self._rows[key]
+
+    def _make_rows(self, node: Relation, old: bool) -> Relation:
+        state = self.states.get(node)
+        if isinstance(state, SumState | BufferState):
+            return state.rows(self.time(node, old))
+        if state is not None or (self._is_weighted(node) and _keeps_weights(node)):
+            return Bag(self.z(node, old))
+        if isinstance(node, Scan):
+            if node.source not in self.changed:
+                return node
+            scan = weighted_scan(node.source, node.name, node.fields, self.time(node, old))
+            return zset.unweighted(scan)
+        return node.with_children(lambda child: self.rows(child, old))
+
+    def _is_weighted(self, node: Relation) -> bool:
+        """Is any of the rows that the relation is read from stored with a weight?"""
+        if node in self.states:
+            return isinstance(self.states[node], RowState)
+        if isinstance(node, Scan):
+            return node.source in self.weighted
+        return any(self._is_weighted(child) for child in node.inputs)
+
+    # -- change
 
     def delta(self, relation: Relation) -> Relation | None:
         """The rows with weights by which the relation changes; None if it does not."""
-        if relation not in self._known:
-            self._known[relation] = self._delta(relation) if self.changes(relation) else None
-        return self._known[relation]
+        return self.sure(relation) if self.changes(relation) else None
 
     def sure(self, relation: Relation) -> Relation:
         """The change of a relation that does change."""
-        found = self.delta(relation)
-        assert found is not None
-        return found
+        assert self.changes(relation)
+        if relation not in self._deltas:
+            self._deltas[relation] = self._delta(relation)
+        return self._deltas[relation]
 
-    def _delta(self, relation: Relation) -> Relation:
-        if isinstance(relation, Scan):
-            return change_of(relation)
-        if relation in self.states:
-            self.used[relation] = "merge_partial_sums"
-            state = self.states[relation]
-            fields = (*state.schema, Field(WEIGHT, BIGINT, False))
-            return state.output(Scan(state.id + CHANGE, state.id, fields))
-        for law in LAWS[type(relation)]:
-            found = law(self, relation)
+    def _delta(self, node: Relation) -> Relation:
+        if node in self.states:
+            return self.states[node].delta(self)
+        if isinstance(node, Scan):
+            return weighted_scan(node.source, node.name, node.fields, CHANGE)
+        if isinstance(node, Union):
+            return linear.added(node, [self.sure(p) for p in node.parts if self.changes(p)])
+        if isinstance(node, linear.LINEAR):
+            return linear.over_weighted(node, self.sure(node.inputs[0]))
+        for law in LAWS[type(node)]:
+            found = law(self, node)
             if found is not None:
-                self.used[relation] = law.__name__
                 return found
-        raise AssertionError(f"no law for {type(relation).__name__}")
+        raise AssertionError(f"no law for {type(node).__name__}")
+
+
+def _keeps_weights(node: Relation) -> bool:
+    """Does the operator carry the weights of its input along?"""
+    if isinstance(node, Join):
+        return node.how != "full"
+    return isinstance(node, (Scan, Union, *linear.LINEAR))
 
 
 LAWS: dict[type[Relation], tuple[Callable[..., Relation | None], ...]] = {
-    Filter: (linear.delta_filter,),
-    Project: (linear.delta_project,),
-    Union: (linear.delta_union,),
-    Expand: (linear.delta_expand,),
-    Generate: (linear.delta_generate,),
-    Join: (joins.delta_inner, joins.delta_left_side, keyed.delta_join, recompute.delta_recompute),
+    Join: (joins.delta_inner, joins.delta_left_rows, keyed.delta_join, recompute.delta_recompute),
     Aggregate: (keyed.delta_aggregate, recompute.delta_recompute),
     Distinct: (keyed.delta_distinct,),
     SetOp: (keyed.delta_set_operation,),
@@ -115,4 +175,5 @@ LAWS: dict[type[Relation], tuple[Callable[..., Relation | None], ...]] = {
     Opaque: (recompute.delta_recompute,),
     Values: (recompute.delta_recompute,),
 }
-"""For each operator the laws to try, best first; a law that does not apply gives None."""
+"""For each operator that is not linear the laws to try, best first; a law that does not apply
+gives None."""

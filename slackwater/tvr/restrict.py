@@ -21,6 +21,7 @@ from slackwater.algebra.expr import (
 )
 from slackwater.algebra.relation import (
     Aggregate,
+    Bag,
     Distinct,
     Filter,
     Join,
@@ -44,7 +45,7 @@ def restrict(relation: Relation, keys: Keys, wanted: Relation) -> Relation:
     match relation:
         case Filter():
             return relation.replace(input=restrict(relation.input, keys, wanted))
-        case Sort() | Distinct():
+        case Sort() | Distinct() | Bag():
             return relation.replace(input=restrict(relation.input, keys, wanted))
         case Project():
             below = tuple(substitute(k, relation.exprs) for k in keys)
@@ -61,6 +62,13 @@ def restrict(relation: Relation, keys: Keys, wanted: Relation) -> Relation:
         case Window():
             return _windowed(relation, keys, wanted)
     return semi_join(relation, keys, wanted)
+
+
+def distinct_keys(changes: Sequence[Relation], keys: Sequence[Keys]) -> Relation:
+    """The distinct values of the keys of some relations, as one relation."""
+    names = tuple(f"k{i}" for i in range(len(keys[0])))
+    found = [Project(rows, own, names) for rows, own in zip(changes, keys, strict=True)]
+    return Distinct(found[0] if len(found) == 1 else Union(tuple(found)))
 
 
 def semi_join(relation: Relation, keys: Keys, wanted: Relation) -> Relation:

@@ -32,6 +32,28 @@ def with_weight(relation: Relation, value: Expr = ONE) -> Relation:
     return Project(relation, (*columns(relation.schema), value), (*names(relation), WEIGHT))
 
 
+def unweighted(z: Relation) -> Relation:
+    """The rows of a Z-relation, their weights forgotten."""
+    if isinstance(z, Project):
+        bare = Project(z.input, z.exprs[:-1], z.names[:-1])
+        return z.input if bare.exprs == columns(z.input.schema) else bare
+    row = columns(z.schema)
+    return Project(z, row[:-1], names(z)[:-1])
+
+
+def is_plain(z: Relation) -> bool:
+    """Has every row the weight one, as one can see?"""
+    return isinstance(z, Project) and z.exprs[-1] is ONE
+
+
+def product(weights: Sequence[Expr]) -> Expr:
+    """The weight of a row joined from rows of these weights."""
+    result: Expr = ONE
+    for one in weights:
+        result = one if result is ONE else Call(BIGINT, False, "*", (result, one))
+    return result
+
+
 def minus(relation: Relation) -> Relation:
     """A plain relation, taken away."""
     return with_weight(relation, MINUS_ONE)

@@ -6,12 +6,12 @@ what it has written, and makes all of it visible in one commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from slackwater.algebra.expr import Call, Literal, columns, conjunction
-from slackwater.algebra.relation import Filter, Join, Project, Relation, Scan, Union
+from slackwater.algebra.expr import Call, columns, conjunction
+from slackwater.algebra.relation import Filter, Join, Project, Relation, Scan
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import (
@@ -22,19 +22,20 @@ from slackwater.catalog.model import (
     ReplaceSegments,
     Requirement,
     Run,
+    Segment,
     Table,
     Update,
     WriteEvent,
 )
-from slackwater.engine.runner import Given, measurements, require_not_null
+from slackwater.engine.runner import Given, Log, Sources, measurements, require_not_null
 from slackwater.errors import SqlError, UserError, nearest
 from slackwater.planner.steps import StepReport, WriteSegments
 from slackwater.sql import build
-from slackwater.sql.assign import PLUS, Target
+from slackwater.sql.assign import Target
 from slackwater.sql.dml import Check, Delta, bind_change, stored
 from slackwater.sql.statements import Change, Truncate
 from slackwater.tvr import zset
-from slackwater.types import BIGINT, BOOLEAN, WEIGHT, Schema
+from slackwater.types import BIGINT, BOOLEAN, WEIGHT, Field, Schema
 from slackwater.work.house import House
 from slackwater.work.incoming import incoming, weighted
 from slackwater.work.world import Pending, World
@@ -103,8 +104,7 @@ class Transaction:
             return self._count(table, "apply", 0)
         given = weighted(given, op_column, weight_column)
         with self._reading() as world:
-            delta = _checked_batch(world, table, given)
-            return self._write(world, table, delta, "apply")
+            return self._write(world, table, Delta(_batch(world, table, given)), "apply")
 
     # -- how it ends
 
@@ -178,6 +178,8 @@ class Transaction:
             for check in delta.checks:
                 self._check(world, check)
             segments = runner.run(step, self.run, world.sources(delta.relation))
+        if kind == "apply":
+            self._require_present(world, table, segments)
         require_not_null(segments, table.schema, self.house.storage, table.name)
         self.pending.add(table.id, segments)
         self.reports += runner.reports[before:]
@@ -191,8 +193,25 @@ class Transaction:
         counts[kind] = counts.get(kind, 0) + rows
         return rows
 
+    def _require_present(self, world: World, table: Table, batch: Sequence[Segment]) -> None:
+        """What a written batch deletes is there; a batch that deletes nothing is not looked at."""
+        deleting = tuple(s for s in batch if s.min_weight < 0)
+        if not deleting:
+            return
+        check = Check(
+            _missing_rows(table),
+            f"The batch deletes rows that '{table.name}' does not have",
+            "DELETE_OF_MISSING_ROW",
+            "Deletions must name rows exactly as they are stored, each as often as it is there.",
+        )
+        kept = Log((*world.segments(table.id), *batch), table.schema)
+        self._require_empty(check, {_KEPT: kept, _DELETING: Log(deleting, table.schema)})
+
     def _check(self, world: World, check: Check) -> None:
-        found, _ = self.house.runner.query(check.relation, world.sources(check.relation))
+        self._require_empty(check, world.sources(check.relation))
+
+    def _require_empty(self, check: Check, sources: Sources) -> None:
+        found, _ = self.house.runner.query(check.relation, sources)
         if found.num_rows:
             row = ", ".join(f"{k}={v!r}" for k, v in found.slice(0, 1).to_pylist()[0].items())
             raise UserError(
@@ -222,39 +241,36 @@ def _positions(table: Table, given: Schema) -> list[int]:
     return found
 
 
-def _checked_batch(world: World, table: Table, given: Given) -> Delta:
-    """A batch whose last column is the weight, with the check that its deletions are there."""
+def _batch(world: World, table: Table, given: Given) -> Relation:
+    """Rows handed in, whose last column is the weight, as a change of the table."""
     positions = _positions(table, given.schema[:-1])
     scan = world.give("incoming", given)
-    target = _target(table)
-    plus = stored(world.context(), target, scan, positions)
+    plus = stored(world.context(), _target(table), scan, positions)
     assert isinstance(plus, Project)
     exprs = (*plus.exprs[:-1], columns(given.schema)[-1])
-    batch = zset.consolidate(Project(scan, exprs, plus.names))
-    check = Check(
-        _missing_rows(target, batch),
-        f"The batch deletes rows that '{table.name}' does not have",
-        "DELETE_OF_MISSING_ROW",
-        "Deletions must name rows exactly as they are stored, each as often as it is there.",
-    )
-    return Delta(batch, (check,))
+    return zset.consolidate(Project(scan, exprs, plus.names))
 
 
-def _missing_rows(target: Target, batch: Relation) -> Relation:
-    """Rows whose weight would go below zero."""
-    width = len(target.schema)
-    row = columns(batch.schema)
-    negative = Filter(batch, Call(BOOLEAN, True, "<", (row[-1], Literal(BIGINT, False, 0))))
-    same = zip(columns(target.schema), columns(target.schema, width), strict=True)
-    touched = Join(
-        target.scan,
-        negative,
-        "semi",
-        conjunction([build.null_safe_equal(a, b) for a, b in same]),
-    )
-    names = (*(f.name for f in target.schema), WEIGHT)
-    present = Project(touched, (*columns(target.schema), PLUS), names)
-    total = zset.consolidate(Union((present, negative)))
-    weight = columns(total.schema)[-1]
-    below = Call(BOOLEAN, True, "<", (weight, Literal(BIGINT, False, 0)))
-    return build.first_columns(Filter(total, below), width)
+_KEPT, _DELETING = "kept", "deleting"
+
+
+def _missing_rows(table: Table) -> Relation:
+    """Rows that a batch deletes and whose weight is below zero with the batch.
+
+    Only rows that the batch deletes are added up, over all segments at once and in one scan: the
+    table's content as such is not computed.
+    """
+    width = len(table.schema)
+    logged = (*table.schema, Field(WEIGHT, BIGINT, False))
+    kept, deleting = Scan(_KEPT, table.name, logged), Scan(_DELETING, table.name, logged)
+    negative = build.first_columns(_below_zero(deleting), width)
+    same = zip(columns(kept.schema), columns(negative.schema, width + 1), strict=False)
+    equal = conjunction([build.null_safe_equal(a, b) for a, b in same])
+    total = zset.consolidate(Join(kept, negative, "semi", equal))
+    return build.first_columns(_below_zero(total), width)
+
+
+def _below_zero(z: Relation) -> Relation:
+    """The rows of a Z-relation with a weight below zero."""
+    weight = columns(z.schema)[-1]
+    return Filter(z, Call(BOOLEAN, weight.nullable, "<", (weight, zset.ZERO)))

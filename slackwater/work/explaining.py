@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,23 @@ from slackwater.catalog.model import Table, View
 from slackwater.errors import UserError
 from slackwater.planner.placement import Placement
 from slackwater.sql import bind
+from slackwater.tvr.delta import Deltas, Note
+from slackwater.tvr.maintenance import Maintenance, maintenance
 from slackwater.work.house import House
-from slackwater.work.refreshing import FULL_ONLY, REASONS, definition
+from slackwater.work.reasons import REASONS, REWRITES
+from slackwater.work.refreshing import definition
 from slackwater.work.telling import is_fresh
 from slackwater.work.world import World
 
 _QUERY_WORDS = ("select", "with", "values", "(", "from")
+
+
+@dataclass(frozen=True)
+class _Upkeep:
+    """What is kept of a view, and by which laws its operators change."""
+
+    plan: Maintenance
+    notes: Mapping[Relation, Note]
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,7 @@ class _Explained:
     reasons: dict[str, str]
     view: View | None
     placement: Placement
+    upkeep: _Upkeep | None = None
 
     def text(self) -> str:
         """For people."""
@@ -48,20 +61,37 @@ class _Explained:
         return [
             f"View {view.name}, version {view.version}" + (f" ({shown})" if shown else ""),
             f"Fresh: {'yes' if is_fresh(self.world, view) else 'no'}",
-            f"Method: recompute [{FULL_ONLY}] {REASONS[FULL_ONLY]}",
+            *self._method_lines(),
         ]
+
+    def _method_lines(self) -> list[str]:
+        if self.upkeep is None:
+            return ["Method: recompute"]
+        lines = ["Method: incremental"]
+        lines += [f"Keeps:  {s.name}" for s in self.upkeep.plan.kept]
+        for node, note in self.upkeep.notes.items():
+            lines.append(f"Law:    {note.law}: {printer.describe(node)}")
+            if note.reason:
+                lines.append(f"Reason: [{note.reason}] {REASONS.get(note.reason, '')}")
+                if note.reason in REWRITES:
+                    lines.append(f"        {REWRITES[note.reason]}")
+        return lines
 
     def json(self) -> dict[str, Any]:
         """For machines."""
         view, engine = self.view, self.placement.engine
         reasons = [{"code": c, "at": at} for c, at in self.reasons.items()]
-        if view is not None:
-            reasons.append({"code": FULL_ONLY, "at": view.name})
+        operators = [
+            {"operator": printer.describe(n), "law": note.law, "reason": note.reason or None}
+            for n, note in (self.upkeep.notes.items() if self.upkeep else ())
+        ]
         return {
             "view": view.name if view else None,
             "version": view.version if view else None,
             "fresh": is_fresh(self.world, view) if view else None,
-            "method": "recompute" if view else None,
+            "method": ("incremental" if self.upkeep else "recompute") if view else None,
+            "operators": operators,
+            "states": [s.name for s in self.upkeep.plan.kept] if self.upkeep else [],
             "reasons": reasons,
             "engine": engine,
             "engine_reason": self.placement.reason,
@@ -91,8 +121,27 @@ def explain(house: House, what: str, format: str = "text") -> str:
         view = world.view(named.name if named else _unquoted(text))
         relation, reasons = definition(world, view)
     placement = house.runner.place(relation, world.sources(relation), load=view is not None)
-    explained = _Explained(world, relation, reasons, view, placement)
+    upkeep = None
+    if view is not None and not _is_always_full(view, reasons):
+        upkeep = _upkeep(view, relation)
+    explained = _Explained(world, relation, reasons, view, placement, upkeep)
     return json.dumps(explained.json(), indent=2) if format == "json" else explained.text()
+
+
+def _is_always_full(view: View, reasons: dict[str, str]) -> bool:
+    return "NOT_DETERMINISTIC" in reasons or view.options.get("refresh", "").lower() == "full"
+
+
+def _upkeep(view: View, relation: Relation) -> _Upkeep:
+    """The laws that a refresh would use if everything that the view reads changed."""
+    plan = maintenance(relation, view.id, view.schema, lambda node: node.digest())
+    everything = frozenset(view.depends)
+    deltas = Deltas(everything, everything, plan.states)
+    for state in plan.states.values():
+        if deltas.changes(state.node):
+            state.change(deltas)
+    deltas.delta(plan.root)
+    return _Upkeep(plan, deltas.notes)
 
 
 def _unquoted(text: str) -> str:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from slackwater.algebra.relation import Scan
 from slackwater.catalog.leases import Lease
+from slackwater.catalog.model import Segment, View
 from slackwater.catalog.store import Catalog
 from slackwater.engine.local import LocalEngine
-from slackwater.engine.runner import Runner
+from slackwater.engine.runner import Runner, Stored
+from slackwater.engine.segment_reader import read_segments
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
 from slackwater.errors import UserError
 from slackwater.planner.placement import LOAD_BYTES, PLACEMENTS, QUERY_BYTES
+from slackwater.tvr.zset import with_weight
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,15 @@ class House:
         return self.catalog.lease(
             ids, self.settings.lease_wait_seconds, self.settings.lease_seconds
         )
+
+    def rows_of(
+        self, storage: Storage, view: View, segments: Sequence[Segment]
+    ) -> Iterable[pa.RecordBatch]:
+        """A view's rows with weights, all above zero."""
+        if all(s.min_weight > 0 for s in segments):
+            return read_segments(storage, view, segments)
+        content = with_weight(Scan(view.id, view.name, view.schema))
+        return self.runner.rows(content, {view.id: Stored(tuple(segments), view.schema)})
 
     def close(self) -> None:
         """Let go of everything."""

@@ -1,8 +1,6 @@
 """Refreshing views: a view and every view it reads, to one version, in one commit.
 
-    bind → plan → compile → run → commit
-
-Until the incremental engine lands, the plan of every refresh is one recompute per view.
+bind → plan → compile → run → commit
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from slackwater.catalog.model import (
     Event,
     Exists,
     FinishRun,
-    ReplaceSegments,
     Run,
     SetAsOf,
     Table,
@@ -31,22 +28,13 @@ from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.publish import publish_view
 from slackwater.engine.runner import measurements
 from slackwater.errors import StateError, UserError
-from slackwater.planner.steps import StepReport, WriteSegments
-from slackwater.sources import parquet
+from slackwater.planner.steps import StepReport
 from slackwater.sql import bind
 from slackwater.sql.tables import renamed, unordered
-from slackwater.tvr import zset
 from slackwater.work.house import House
+from slackwater.work.reasons import REWRITES
+from slackwater.work.upkeep import Upkeep, Upkept
 from slackwater.work.world import Pending, World
-
-FULL_ONLY = "FULL_ONLY"
-REASONS = {
-    FULL_ONLY: "this release refreshes in full",
-    "FULL_REQUESTED": "a full refresh was asked for",
-    "SOURCE_ROWS_GONE": "files of an external table vanished, and their rows with them",
-    "NOT_DETERMINISTIC": "the query may give another answer for the same data",
-}
-"""Reason codes, stable, with what they mean."""
 
 
 @dataclass
@@ -55,11 +43,12 @@ class RefreshReport:
 
     view: str
     version: int
-    mode: str  # "full", or "none" where nothing had changed
+    mode: str  # "full", "incremental", or "none" where nothing had changed
     reasons: list[str]
     rows: int = 0
     seconds: float = 0.0
     steps: list[StepReport] = field(default_factory=list)
+    operators: list[dict[str, Any]] = field(default_factory=list)  # what was done where, and why
 
     @property
     def engine(self) -> str:
@@ -100,7 +89,9 @@ def publish(house: House, ids: Sequence[str]) -> None:
                 view = snapshot.get(id)
                 assert isinstance(view, View)
                 try:
-                    publish_view(house.storage, view, snapshot.segments(id), snapshot.commit)
+                    publish_view(
+                        house.storage, view, snapshot.segments(id), snapshot.commit, house.rows_of
+                    )
                 except StateError as error:
                     raise _not_published(view, error) from error
 
@@ -167,12 +158,12 @@ class _Work:
         started = time.perf_counter()
         relation, met = definition(self.world, view)
         seen = self.world.seen(view.depends, self._version)
-        reasons = self._reasons(view, met)
+        upkeep = Upkeep(self.world, self.run, view, relation)
+        reasons = self._reasons(view, upkeep, met)
         if not self._is_due(view, seen, reasons):
             report = RefreshReport(view.name, view.version, "none", [])
         else:
-            _refuse_strict(view, reasons)
-            report = self._recompute(view, relation, reasons)
+            report = self._report(view, self._upkept(upkeep, reasons, met))
         report.seconds = time.perf_counter() - started
         self._tell(view, report, seen)
 
@@ -181,30 +172,49 @@ class _Work:
             return True
         return "FULL_REQUESTED" in reasons or "NOT_DETERMINISTIC" in reasons
 
-    def _reasons(self, view: View, met: dict[str, str]) -> list[str]:
-        reasons = [FULL_ONLY, *met]
+    def _reasons(self, view: View, upkeep: Upkeep, met: dict[str, str]) -> list[str]:
+        """Why the whole view must be computed anew; none where its changes suffice."""
         if self.full and view.name.lower() in self.named:
-            return ["FULL_REQUESTED", *met]
-        for id in view.depends:
-            source = self.world.snapshot.get(id)
-            if isinstance(source, Table) and source.source == "parquet" and id in view.as_of:
-                before = view.as_of[id]
-                if parquet.compare(before, self.world.files(source), source.name, view.name).gone:
-                    reasons.append("SOURCE_ROWS_GONE")
-        return list(dict.fromkeys(reasons))
+            return ["FULL_REQUESTED"]
+        if view.refreshed_at is None:
+            return ["FIRST_REFRESH"]
+        reasons = upkeep.interval.broken()
+        if "NOT_DETERMINISTIC" in met:
+            reasons.append("NOT_DETERMINISTIC")
+        if view.options.get("refresh", "").lower() == "full":
+            reasons.append("FULL_BY_OPTION")
+        if not reasons and upkeep.interval.is_large():
+            reasons.append("CHANGE_TOO_LARGE")
+        return reasons
 
-    def _recompute(self, view: View, relation: Relation, reasons: list[str]) -> RefreshReport:
-        runner = self.world.house.runner
-        before = len(runner.reports)
-        step = WriteSegments(f"recompute {view.name}", zset.with_weight(relation), view.id, True)
-        segments = runner.run(step, self.run, self.world.sources(relation))
-        steps = runner.reports[before:]
-        del runner.reports[before:]
-        self.world.pending.replace(view.id, segments)
-        self._versions[view.id] = view.version + 1
-        self._updates.append(ReplaceSegments(view.id, segments))
-        rows = sum(s.rows for s in segments)
-        return RefreshReport(view.name, view.version + 1, "full", reasons, rows, 0.0, steps)
+    def _upkept(self, upkeep: Upkeep, reasons: list[str], met: dict[str, str]) -> Upkept:
+        view = upkeep.view
+        if "NOT_DETERMINISTIC" in met or view.options.get("refresh", "").lower() == "full":
+            _refuse_strict(view, reasons)
+            return upkeep.plain(reasons)
+        plan = upkeep.maintenance()
+        if not reasons and upkeep.missing(plan):
+            reasons = ["STATE_MISSING"]
+        if reasons:
+            _refuse_strict(view, reasons)
+            return upkeep.recompute(plan, reasons)
+        try:
+            done = upkeep.incremental(plan)
+        except UserError:  # data that some step cannot compute with, which may be gone by now
+            _refuse_strict(view, ["STEP_RAISED"])
+            upkeep.forget()
+            return upkeep.recompute(plan, ["STEP_RAISED"])
+        _refuse_strict(view, [r for r in done.reasons if r != "BUFFER_REFILLED"])
+        return done
+
+    def _report(self, view: View, done: Upkept) -> RefreshReport:
+        changed = done.mode == "full" or done.rows > 0
+        version = view.version + 1 if changed else view.version
+        self._versions[view.id] = version
+        self._updates += done.updates
+        return RefreshReport(
+            view.name, version, done.mode, done.reasons, done.rows, 0.0, done.steps, done.operators
+        )
 
     def _tell(self, view: View, report: RefreshReport, seen: dict[str, Any]) -> None:
         self.reports.append(report)
@@ -236,9 +246,10 @@ class _Work:
             "view": view.name,
             "version": report.version,
             "mode": report.mode,
-            "candidates": [{"method": "recompute", "applicable": True}],
-            "chosen": "recompute" if report.mode == "full" else None,
+            "candidates": _candidates(report),
+            "chosen": {"full": "recompute", "incremental": "incremental"}.get(report.mode),
             "reasons": report.reasons,
+            "operators": report.operators,
             "sources": sizes,
             "rows": report.rows,
             "seconds": report.seconds,
@@ -246,11 +257,24 @@ class _Work:
         }
 
 
+def _candidates(report: RefreshReport) -> list[dict[str, Any]]:
+    """The methods at the view's level, and why one was not applicable."""
+    incremental = report.mode != "full"
+    why = [] if incremental else report.reasons
+    return [
+        {"method": "incremental", "applicable": incremental, "reasons": why},
+        {"method": "recompute", "applicable": True, "reasons": []},
+    ]
+
+
 def _refuse_strict(view: View, reasons: list[str]) -> None:
-    if view.options.get("refresh", "").replace(" ", "").lower() == "incrementalstrict":
+    strict = view.options.get("refresh", "").replace(" ", "").lower() == "incrementalstrict"
+    wanted = {"FIRST_REFRESH", "FULL_REQUESTED"}
+    if strict and set(reasons) - wanted:
         raise UserError(
             f"View '{view.name}' must be refreshed incrementally, and cannot be: "
             f"{', '.join(reasons)}.",
             code="NOT_INCREMENTAL",
-            hint="Set refresh = 'auto' to allow a full refresh.",
+            hint="; ".join(REWRITES[r] for r in reasons if r in REWRITES)
+            or "Set refresh = 'auto' to allow a full refresh.",
         )

@@ -30,6 +30,11 @@ class Pending:
         """More rows for a relation."""
         self.added.setdefault(id, []).extend(segments)
 
+    def forget(self, id: str) -> None:
+        """As if nothing had been written of a relation."""
+        self.added.pop(id, None)
+        self.replaced.discard(id)
+
     def replace(self, id: str, segments: Iterable[Segment]) -> None:
         """A relation made anew."""
         self.added[id] = list(segments)
@@ -127,9 +132,10 @@ class World:
 
     def sources(self, relation: Relation) -> dict[str, Source]:
         """Where the rows of everything that a relation scans are."""
-        return {scan.source: self._source(scan) for scan in relation.scans()}
+        return {scan.source: self.source(scan) for scan in relation.scans()}
 
-    def _source(self, scan: Scan) -> Source:
+    def source(self, scan: Scan) -> Source:
+        """Where the rows of one scan are."""
         if scan.source in self.given:
             return self.given[scan.source]
         found = self.snapshot.get(scan.source)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slackwater.algebra.coercion import (
-    can_assign,
     can_cast,
     can_upcast,
     cast_nullable,
@@ -23,6 +22,7 @@ from slackwater.algebra.expr import Cast, Expr, Literal
 from slackwater.algebra.functions.aggregates import AGGREGATES, WINDOWS, aggregate, window
 from slackwater.algebra.functions.operators import OPERATORS
 from slackwater.algebra.functions.scalars import ALIASES, SIGNATURES, SPECIAL, scalar
+from slackwater.algebra.functions.storing import store_assign
 from slackwater.errors import SqlError
 from slackwater.types import BINARY, DataType, is_atomic
 
@@ -98,14 +98,3 @@ def cast(expr: Expr, type: DataType, safe: bool = False) -> Expr | None:
 def coerce(expr: Expr, type: DataType) -> Expr:
     """The implicit cast, as in set operations; Spark's alone where it is not portable."""
     return make_cast(expr, type)
-
-
-def store_assign(expr: Expr, type: DataType) -> Expr:
-    """The cast of a value stored in a column of `type`, by ANSI store assignment."""
-    if expr.type == type or can_assign(expr.type, type):
-        return make_cast(expr, type)
-    raise SqlError(
-        f"A value of type {expr.type.sql} cannot be stored as {type.sql}.",
-        code="WRONG_TYPES",
-        hint="Write CAST(value AS type) to convert it on purpose.",
-    )

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, insert, inspect, select
 
 from slackwater.catalog import tables
 from slackwater.catalog.ids import timestamp
-from slackwater.catalog.migrations import m0001_initial
+from slackwater.catalog.migrations import m0001_initial, m0002_states
 from slackwater.errors import StateError
 
 
@@ -25,7 +25,10 @@ class Migration:
     upgrade: Callable[[Connection], None]
 
 
-MIGRATIONS = (Migration(1, "initial", m0001_initial.upgrade),)
+MIGRATIONS = (
+    Migration(1, "initial", m0001_initial.upgrade),
+    Migration(2, "states", m0002_states.upgrade),
+)
 NEWEST = MIGRATIONS[-1].version
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slackwater.algebra.expr import (
     Expr,
+    columns,
     conjunction,
     conjuncts,
     remap,
+    shift,
     used_columns,
 )
-from slackwater.algebra.relation import Join, Relation
+from slackwater.algebra.relation import Join, Project, Relation
 from slackwater.sql import build
 from slackwater.tvr import zset
+from slackwater.tvr.restrict import distinct_keys, equi_keys, restrict
+from slackwater.types import WEIGHT
 
 if TYPE_CHECKING:
     from slackwater.tvr.delta import Deltas
@@ -55,25 +60,23 @@ def delta_inner(deltas: Deltas, node: Join) -> Relation | None:
     old to its right, each term joined outward from its change"""
     if node.how != "inner":
         return None
+    deltas.note(node, "delta_join")
     inner = flatten(node)
     terms = []
     for i, changed in enumerate(inner.inputs):
         if deltas.changes(changed):
             sides = [
-                deltas.sure(r) if j == i else deltas.new(r) if j < i else deltas.old(r)
+                deltas.sure(r) if j == i else deltas.z(r) if j < i else deltas.z(r, old=True)
                 for j, r in enumerate(inner.inputs)
             ]
             terms.append(outward(inner, sides, i))
     return zset.plus(terms)
 
 
-def outward(inner: Inner, sides: list[Relation], first: int) -> Relation:
-    """Join the sides, beginning at one; what shares a condition with those joined comes next.
-
-    The first side has a weight behind its columns; it ends up behind all.
-    """
-    joined = sides[first]
-    weight_at = joined.width - 1
+def outward(inner: Inner, sides: Sequence[Relation], first: int) -> Relation:
+    """Join rows with weights, beginning at one side; what shares a condition with those joined
+    comes next. The weight of a joined row is the product of its rows' weights."""
+    joined, weights = _side(sides[first], 0)
     places = {inner.start(first) + c: c for c in range(inner.inputs[first].width)}
     left = [i for i in range(len(sides)) if i != first]
     waiting = list(inner.conditions)
@@ -81,13 +84,24 @@ def outward(inner: Inner, sides: list[Relation], first: int) -> Relation:
         following = next((i for i in left if _connected(inner, i, places, waiting)), left[0])
         left.remove(following)
         start, at = inner.start(following), joined.width
+        side, more = _side(sides[following], at)
+        weights += more
         places |= {start + c: at + c for c in range(inner.inputs[following].width)}
         ready = [c for c in waiting if used_columns(c) <= places.keys()]
         waiting = [c for c in waiting if c not in ready]
         condition = conjunction([remap(c, places.__getitem__) for c in ready])
-        joined = Join(joined, sides[following], "inner", condition)
-    order = [places[i] for i in range(len(places))]
-    return build.pick(joined, [*order, weight_at])
+        joined = Join(joined, side, "inner", condition)
+    row = columns(joined.schema)
+    order = [row[places[i]] for i in range(len(places))]
+    names = tuple(f.name for r in inner.inputs for f in r.schema)
+    return Project(joined, (*order, zset.product(weights)), (*names, WEIGHT))
+
+
+def _side(z: Relation, at: int) -> tuple[Relation, list[Expr]]:
+    """A side to join whose row begins at `at`, and its weight; none where all are one."""
+    if zset.is_plain(z):
+        return zset.unweighted(z), []
+    return z, [shift(zset.weight(z), at)]
 
 
 def _connected(inner: Inner, i: int, places: dict[int, int], waiting: list[Expr]) -> bool:
@@ -100,15 +114,41 @@ def _connected(inner: Inner, i: int, places: dict[int, int], waiting: list[Expr]
     return False
 
 
-def delta_left_side(deltas: Deltas, node: Join) -> Relation | None:
-    """Δ(R ⟕ S) = ΔR ⟕ S, and so for ⋉ and ▷, where only R changes: each row of R by itself"""
-    if node.how not in ("left", "semi", "anti") or deltas.changes(node.right):
-        return None
-    change = deltas.sure(node.left)
+def by_left_rows(node: Join, left: Relation, right: Relation) -> Relation:
+    """A left, semi or anti join of weighted left rows with plain right rows: what becomes of a
+    left row does not depend on other left rows, and its weight stays."""
     width = node.left.width
     condition = remap(node.condition, lambda i: i if i < width else i + 1)
-    joined = Join(change, node.right, node.how, condition)
+    joined = Join(left, right, node.how, condition)
     if node.how != "left":
         return joined
-    order = [*range(width), *range(width + 1, joined.width), width]
-    return build.pick(joined, order)
+    return build.pick(joined, [*range(width), *range(width + 1, joined.width), width])
+
+
+def delta_left_rows(deltas: Deltas, node: Join) -> Relation | None:
+    """Δ(R ∘ S) = ΔR ∘ S' + (R|K ∘ S' − R|K ∘ S) for ⟕, ⋉ and ▷, K the keys in ΔS
+
+    Only rows of R whose key is in ΔS can find other partners than before. Without an equality
+    between both sides K is everything.
+    """
+    if node.how not in ("left", "semi", "anti"):
+        return None
+    terms = []
+    if deltas.changes(node.left):
+        deltas.note(node, "delta_of_left_rows")
+        terms.append(by_left_rows(node, deltas.sure(node.left), deltas.rows(node.right)))
+    if deltas.changes(node.right):
+        before = deltas.z(node.left, old=True)
+        after, old = deltas.rows(node.right), deltas.rows(node.right, old=True)
+        pairs = equi_keys(node)
+        if pairs:
+            deltas.note(node, "partners_of_changed_keys")
+            right_keys = tuple(b for _, b in pairs)
+            wanted = distinct_keys([deltas.sure(node.right)], [right_keys])
+            before = restrict(before, tuple(a for a, _ in pairs), wanted)
+            after, old = (restrict(r, right_keys, wanted) for r in (after, old))
+        else:
+            deltas.note(node, "recompute", "NO_EQUALITY_IN_JOIN")
+        terms.append(by_left_rows(node, before, after))
+        terms.append(zset.negate(by_left_rows(node, before, old)))
+    return zset.plus(terms)

@@ -11,17 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from slackwater.algebra.expr import Expr, columns
-from slackwater.algebra.relation import (
-    Aggregate,
-    Distinct,
-    Join,
-    Project,
-    Relation,
-    SetOp,
-    Window,
-)
+from slackwater.algebra.relation import Aggregate, Distinct, Join, Relation, SetOp, Window
 from slackwater.tvr import zset
-from slackwater.tvr.restrict import Keys, equi_keys, restrict
+from slackwater.tvr.restrict import Keys, distinct_keys, equi_keys, restrict
 
 if TYPE_CHECKING:
     from slackwater.tvr.delta import Deltas
@@ -29,15 +21,18 @@ if TYPE_CHECKING:
 
 def local_to_keys(deltas: Deltas, node: Relation, keys: Sequence[Keys]) -> Relation:
     """The law above, for an operator whose inputs have these keys."""
+    deltas.note(node, "recompute_affected_keys")
     wanted = affected(deltas, node.inputs, keys)
     parts = []
-    for rows, weigh in ((deltas.new, zset.with_weight), (deltas.old, zset.minus)):
-        inputs = [restrict(rows(i), k, wanted) for i, k in zip(node.inputs, keys, strict=True)]
-        parts.append(weigh(_over(node, inputs)))
+    for old, weigh in ((False, zset.with_weight), (True, zset.minus)):
+        inputs = [
+            restrict(deltas.rows(i, old), k, wanted) for i, k in zip(node.inputs, keys, strict=True)
+        ]
+        parts.append(weigh(over(node, inputs)))
     return zset.plus(parts)
 
 
-def _over(node: Relation, inputs: Sequence[Relation]) -> Relation:
+def over(node: Relation, inputs: Sequence[Relation]) -> Relation:
     """The operator over other inputs."""
     following = iter(inputs)
     return node.with_children(lambda _: next(following))
@@ -45,13 +40,8 @@ def _over(node: Relation, inputs: Sequence[Relation]) -> Relation:
 
 def affected(deltas: Deltas, inputs: Sequence[Relation], keys: Sequence[Keys]) -> Relation:
     """K: the distinct keys of all changed rows."""
-    names = tuple(f"k{i}" for i in range(len(keys[0])))
-    found = [
-        Project(deltas.sure(child), tuple(own), names)
-        for child, own in zip(inputs, keys, strict=True)
-        if deltas.changes(child)
-    ]
-    return Distinct(zset.plus(found))
+    changed = [(i, k) for i, k in zip(inputs, keys, strict=True) if deltas.changes(i)]
+    return distinct_keys([deltas.sure(i) for i, _ in changed], [k for _, k in changed])
 
 
 def delta_aggregate(deltas: Deltas, node: Aggregate) -> Relation | None:
@@ -69,12 +59,18 @@ def delta_set_operation(deltas: Deltas, node: SetOp) -> Relation:
     return local_to_keys(deltas, node, [columns(node.left.schema), columns(node.right.schema)])
 
 
-def delta_window(deltas: Deltas, node: Window) -> Relation | None:
-    """Δω(R) = ω(R'|K) − ω(R|K), K the partitions that every window of the operator shares"""
+def shared_partition(node: Window) -> Keys:
+    """The expressions by which every window of the operator is partitioned."""
     shared = list(node.calls[0].partition_by)
     for call in node.calls[1:]:
         shared = [e for e in shared if e in call.partition_by]
-    return local_to_keys(deltas, node, [tuple(shared)]) if shared else None
+    return tuple(shared)
+
+
+def delta_window(deltas: Deltas, node: Window) -> Relation | None:
+    """Δω(R) = ω(R'|K) − ω(R|K), K the partitions that every window of the operator shares"""
+    shared = shared_partition(node)
+    return local_to_keys(deltas, node, [shared]) if shared else None
 
 
 def delta_join(deltas: Deltas, node: Join) -> Relation | None:

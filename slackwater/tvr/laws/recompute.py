@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.relation import Aggregate, Relation, TopK
 from slackwater.tvr import zset
 
 if TYPE_CHECKING:
@@ -13,4 +13,6 @@ if TYPE_CHECKING:
 
 def delta_recompute(deltas: Deltas, node: Relation) -> Relation:
     """ΔQ = Q(R') − Q(R)"""
-    return zset.plus([zset.with_weight(deltas.new(node)), zset.minus(deltas.old(node))])
+    of_few = isinstance(node, Aggregate) and isinstance(node.input, TopK)
+    deltas.note(node, "recompute_from_few_rows" if of_few else "recompute")
+    return zset.plus([zset.with_weight(deltas.rows(node)), zset.minus(deltas.rows(node, old=True))])

@@ -1,0 +1,212 @@
+"""`slackwater bench`: measure on this machine what refreshing saves.
+
+The benchmarks and their query texts are in the folder `bench` of a checkout, not in the installed
+package.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+import slackwater
+from slackwater.cli import exits
+from slackwater.cli.context import QUIET, Session, session
+from slackwater.cli.output import print_table, size, table, to_json
+from slackwater.errors import UserError
+
+app = typer.Typer(help="Measure on this machine what refreshing saves.", no_args_is_help=True)
+
+
+@app.callback()
+def bench() -> None:
+    """Measure on this machine what refreshing saves."""
+
+
+@app.command("refresh")
+def refresh(
+    ctx: typer.Context,
+    sf: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 1.0,
+    change: Annotated[
+        float, typer.Option(help="Share of orders that a batch touches: half new, half deleted.")
+    ] = 0.01,
+    queries: Annotated[str, typer.Option(help="For example q1,q3; all when not given.")] = "",
+    repeat: Annotated[int, typer.Option(min=1, help="Timed rounds; medians are shown.")] = 1,
+    warm_up: Annotated[int, typer.Option(min=0, help="Rounds before them, not timed.")] = 1,
+    sweep_batches: Annotated[
+        bool, typer.Option("--sweep-batches", help="Changes of 0.01%, 0.1%, 1% and 10%, too.")
+    ] = False,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
+    work: Annotated[Path | None, typer.Option(help="Keep the warehouses in this folder.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the choice of changed orders.")] = 7,
+) -> None:
+    """Refresh TPC-H views after a change, against computing them anew on Spark and locally.
+
+    Exit code 4 when a result differs from Spark's.
+    """
+    own = session(ctx)
+    find_bench()
+    from bench import chart
+    from bench.refresh import Settings, run
+    from bench.report import is_exact, report
+
+    settings = Settings(
+        scale=sf,
+        change=change,
+        queries=tuple(name.strip().lower() for name in queries.split(",") if name.strip()),
+        repeat=repeat,
+        warm_up=warm_up,
+        sweep=sweep_batches,
+        seed=seed,
+        data=data,
+        work=work,
+        spark_master=own.spark_master,
+    )
+    if not own.debug:
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
+    with showing_stages(own) as on_stage:
+        told = report(run(settings, on_stage))
+    if json is not None:
+        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    if html is not None:
+        html.write_text(chart.page(told), encoding="utf-8")
+    print_report(own, told)
+    if not is_exact(told):
+        raise typer.Exit(exits.DIFFERENT)
+
+
+def find_bench() -> None:
+    """Make the checkout's folder `bench` importable, or say where to get it."""
+    checkout = Path(slackwater.__file__).parent.parent
+    if not (checkout / "bench" / "refresh.py").is_file():
+        raise UserError(
+            "The benchmarks are not part of the installed package.",
+            code="NO_BENCH",
+            hint="Get the source of Slackwater and install it from there: "
+            "pip install --editable '.[dev]'",
+        )
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+
+
+@contextmanager
+def showing_stages(own: Session) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on a terminal, a line per stage elsewhere."""
+    if not own.err.is_terminal:
+        yield lambda what, done, total: own.err.print(f"[{done + 1}/{total}] {what}", markup=False)
+        return
+    columns = (
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=own.err, transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def on_stage(what: str, done: int, total: int) -> None:
+            progress.update(task, description=what, completed=done, total=total)
+
+        yield on_stage
+
+
+# -- the report
+
+
+def print_report(own: Session, told: dict[str, Any]) -> None:
+    """Times and ratios, the work behind them, and what was to be reached."""
+    for part in told.get("sweep", [told]):
+        own.out.rule(f"{part['change']:.2%} of the orders changed", align="left")
+        print_table(own.out, table(*_times(part)))
+        print_table(own.out, table(*_work(part)))
+        _print_problems(own, part)
+    if told["goals"]:
+        lines = [_goal_line(goal) for goal in told["goals"]]
+        print_table(own.out, table(("to reach", "measured", "goal", "met"), lines))
+
+
+def _times(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Seconds, and ratios to both recomputes: above 1, the refresh is cheaper."""
+    names = ["query", "recompute: Spark s", "cpu s", "local s", "cpu s"]
+    for placement in ("spark", "auto"):
+        names += [f"{placement}: s", "cpu s", "× Spark", "cpu ×", "× local", "cpu ×"]
+    rows = [_times_line(query) for query in part["queries"]]
+    return [*names, "exact"], [*rows, _summary_line(part, "medians"), _summary_line(part, "lowest")]
+
+
+def _summary_line(part: dict[str, Any], what: str) -> list[Any]:
+    line: list[Any] = [what.removesuffix("s"), "", "", "", ""]
+    for placement in ("spark", "auto"):
+        line += ["", "", *_ratios(part[what][placement])]
+    return [*line, ""]
+
+
+def _times_line(query: dict[str, Any]) -> list[Any]:
+    line: list[Any] = [query["query"]]
+    for method in ("recompute_spark", "recompute_local", "spark", "auto"):
+        line += [_number(query[method]["seconds"]), _number(query[method]["cpu_seconds"])]
+        line += _ratios(query[method]) if method in ("spark", "auto") else []
+    exact = all(query[m]["exact"] is not False for m in ("recompute_local", "spark", "auto"))
+    return [*line, Text("yes", "green") if exact else Text("NO", "bold red")]
+
+
+def _ratios(told: dict[str, Any]) -> list[str]:
+    names = ("latency_ratio", "cpu_ratio", "local_latency_ratio", "local_cpu_ratio")
+    return [_number(told[name]) for name in names]
+
+
+def _work(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """What was read and run: bytes; Spark SQL executions, jobs and stages; how it refreshed."""
+    from bench.report import THESIS_JOBS, THESIS_STAGES
+
+    names = ["query", "recompute: Spark read", "jobs/stages", "local read"]
+    for placement in ("spark", "auto"):
+        names += [f"{placement}: mode", "engine", "read", "executions/jobs/stages"]
+    rows = []
+    for query in part["queries"]:
+        anew, number = query["recompute_spark"], int(query["query"][1:])
+        line = [query["query"], _size(anew["bytes_read"]), _counts(anew, "jobs", "stages")]
+        line.append(_size(query["recompute_local"]["bytes_read"]))
+        for placement in ("spark", "auto"):
+            own = query[placement]
+            line += [own.get("mode", "failed"), own.get("engine", ""), _size(own["bytes_read"])]
+            line.append(_counts(own, "executions", "jobs", "stages"))
+        rows.append([*line, f"{THESIS_JOBS[number]}/{THESIS_STAGES[number]}"])
+    return [*names, "DBToaster on Spark: jobs/stages"], rows
+
+
+def _counts(told: dict[str, Any], *names: str) -> str:
+    return "/".join("-" if told[name] is None else f"{told[name]:g}" for name in names)
+
+
+def _size(count: float | None) -> str:
+    return size(None if count is None else int(count))
+
+
+def _number(value: float | None) -> str:
+    from bench.chart import number
+
+    return number(value)
+
+
+def _print_problems(own: Session, part: dict[str, Any]) -> None:
+    for query in part["queries"]:
+        for method in ("recompute_local", "spark", "auto"):
+            for problem in query[method].get("problems", ()):
+                own.out.print(f"{query['query']}, {method}: {problem}", markup=False)
+
+
+def _goal_line(goal: dict[str, Any]) -> tuple[Any, ...]:
+    wanted = f"≥ {goal['least']:g}" if "least" in goal else f"≤ {goal['most']:g}"
+    met = Text("yes", "green") if goal["met"] else Text("no", "bold red")
+    return goal["what"], _number(goal["value"]), wanted, met

@@ -1,0 +1,110 @@
+"""The time between a view's last refresh and now: what changed, and where its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from slackwater.algebra.relation import Relation, Scan
+from slackwater.catalog.model import Segment, Table, View
+from slackwater.engine.runner import Files, Log, Source
+from slackwater.sources import parquet
+from slackwater.tvr.time import CHANGE, NEW, OLD, split
+from slackwater.work.world import World
+
+TOO_LARGE = 0.5
+SMALL = 10_000
+
+
+class Interval:
+    """From the versions that a view was computed at to those of this run."""
+
+    def __init__(self, world: World, view: View) -> None:
+        self.world = world
+        self.view = view
+
+    def segments(self, id: str, time: str) -> tuple[Segment, ...]:
+        """The segments of a stored relation before, after or of the change; at any other time,
+        all."""
+        pending = tuple(self.world.pending.added.get(id, ()))
+        if id in self.world.pending.replaced or id not in self.world.snapshot:
+            return pending
+        kept = self.world.snapshot.segments(id)
+        seen = self.view.as_of.get(id)
+        new = () if seen is None else tuple(s for s in kept if s.version > seen)
+        old = tuple(s for s in kept if s not in new) if new else kept
+        return {OLD: old, CHANGE: (*new, *pending)}.get(time, (*kept, *pending))
+
+    def _external(self, id: str) -> Table | None:
+        if id in self.view.depends:
+            source = self.world.snapshot.get(id)
+            if isinstance(source, Table) and source.source == "parquet":
+                return source
+        return None
+
+    def _files(self, table: Table) -> parquet.Changes:
+        before = self.view.as_of[table.id]
+        return parquet.compare(before, self.world.files(table), table.name, self.view.name)
+
+    def broken(self) -> list[str]:
+        """Why the changes of some source are not known; nothing where all are."""
+        return list(dict.fromkeys(r for id in self.view.depends for r in self._broken(id)))
+
+    def _broken(self, id: str) -> Iterable[str]:
+        external = self._external(id)
+        if id not in self.view.as_of:
+            yield "SOURCE_REPLACED"
+        elif external is not None:
+            if self._files(external).gone:
+                yield "SOURCE_ROWS_GONE"
+        elif id in self.world.pending.replaced or self._log_from(id) > self.view.as_of[id]:
+            yield "SOURCE_REPLACED"
+
+    def _log_from(self, id: str) -> int:
+        return self.world.snapshot.get(id).log_from
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """The sources with changed rows."""
+        return frozenset(id for id in self.view.depends if self._has_changed(id))
+
+    def _has_changed(self, id: str) -> bool:
+        external = self._external(id)
+        if external is not None:
+            return bool(self._files(external).added)
+        return any(s.rows for s in self.segments(id, CHANGE))
+
+    @cached_property
+    def weighted(self) -> frozenset[str]:
+        """The sources with rows whose weight is not one."""
+        return frozenset(
+            id
+            for id in self.view.depends
+            if self._external(id) is None
+            and any(s.min_weight != 1 or s.max_weight != 1 for s in self.segments(id, NEW))
+        )
+
+    def is_large(self) -> bool:
+        """Did more than half of what changed at all change?"""
+        managed = [id for id in self.changed if self._external(id) is None]
+        change = sum(s.rows for id in managed for s in self.segments(id, CHANGE))
+        before = sum(s.rows for id in managed for s in self.segments(id, OLD))
+        return change > SMALL and change > TOO_LARGE * before
+
+    def sources(self, relation: Relation) -> dict[str, Source]:
+        """Where the rows of everything that a relation scans are."""
+        return {scan.source: self._source(scan) for scan in relation.scans()}
+
+    def _source(self, scan: Scan) -> Source:
+        id, time = split(scan.source)
+        if not time:
+            return self.world.source(scan)
+        table = self._external(id)
+        if table is not None:
+            files = self.world.files(table)
+            if time in (OLD, CHANGE):
+                new = set(self._files(table).added)
+                files = tuple(f for f in files if (f in new) == (time == CHANGE))
+            size = sum(f.bytes for f in files)
+            return Files(tuple(f.path for f in files), table.schema, size, weights=True)
+        return Log(self.segments(id, time), scan.fields[:-1])

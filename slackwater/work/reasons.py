@@ -1,0 +1,31 @@
+"""Reason codes: stable names for why a view, or a part of it, was computed anew."""
+
+from __future__ import annotations
+
+REASONS = {
+    "FIRST_REFRESH": "the view had no content yet",
+    "FULL_REQUESTED": "a full refresh was asked for",
+    "FULL_BY_OPTION": "the view has refresh = 'full'",
+    "SOURCE_ROWS_GONE": "files of an external table vanished, and their rows with them",
+    "SOURCE_REPLACED": "a source was replaced or emptied, so its changes are not known",
+    "STATE_MISSING": "what an incremental refresh starts from is not there",
+    "CHANGE_TOO_LARGE": "the change is larger than half of the tables",
+    "STEP_RAISED": "an incremental step raised an error, so the view was recomputed",
+    "NOT_DETERMINISTIC": "the query may give another answer for the same data",
+    "NO_PARTITION_BY": "a window over all rows changes with any of them",
+    "NO_EQUALITY_IN_JOIN": "without an equality, any row may match a changed one",
+    "NO_GROUP_BY": "an aggregate of all rows that cannot be corrected, only computed anew",
+    "OFFSET_WITHOUT_LIMIT": "rows in order without an end",
+    "BUFFER_REFILLED": "too many of the first rows in order had left",
+}
+"""Reason codes with what they mean. Those of expressions that only Spark knows are Spark's."""
+
+REWRITES = {
+    "NOT_DETERMINISTIC": "Write the moment or the random number into a table and read it there.",
+    "NO_PARTITION_BY": "Add PARTITION BY, or rank in the query that reads the view.",
+    "NO_EQUALITY_IN_JOIN": "Add an equality between both sides to the condition.",
+    "NO_GROUP_BY": "Add GROUP BY, or sum exact types (DECIMAL) instead of DOUBLE.",
+    "OFFSET_WITHOUT_LIMIT": "Add LIMIT.",
+    "FULL_BY_OPTION": "Set refresh = 'auto'.",
+}
+"""What to write instead, where there is a way."""

@@ -1,0 +1,95 @@
+"""Random views under random batches equal recompute: many on the local engine, some on Spark.
+
+A failing seed is shrunk to a minimal script by `python -m scripts.fuzz --seed SEED`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import PROOF, SEED
+from tests.stream_script import script
+from tests.streams import Failure, Outcome, make_stream, opening, play
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEWS = 6
+"""Views of a stream on the local engine."""
+STREAMS = 350 if PROOF else 54
+LEAST_VIEWS = 2_000 if PROOF else 300
+SPARK_VIEWS = 4
+SPARK_STREAMS = 16 if PROOF else 6
+LEAST_SPARK_VIEWS = 60 if PROOF else 20
+
+Played = tuple[Outcome, str]
+"""What came of a stream, and how it failed if it did."""
+
+
+def play_seed(seed: str) -> Played:
+    """One stream on the local engine."""
+    stream = make_stream(seed, VIEWS)
+    try:
+        return play(stream, opening()), ""
+    except Failure as failure:
+        told = f"seed {seed!r}: {failure}\n(python -m scripts.fuzz --seed {seed} shrinks it)"
+        return Outcome(), f"{told}\n\n{script(stream)}"
+
+
+def seeds(count: int) -> list[str]:
+    """The seeds of this run."""
+    return [f"{SEED}-{i}" for i in range(count)]
+
+
+@pytest.fixture(scope="module")
+def played(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Played]]]:
+    """Every stream that was asked for, played in processes side by side."""
+    wanted = _wanted(request.session.items)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
+        yield {seed: pool.submit(play_seed, seed) for seed in wanted}
+        pool.shutdown(cancel_futures=True)
+
+
+def _wanted(items: Sequence[pytest.Item]) -> list[str]:
+    if any(i.name == "test_there_are_enough_streams" for i in items):
+        return seeds(STREAMS)
+    calls = [getattr(i, "callspec", None) for i in items]
+    return [c.params["seed"] for c in calls if c is not None and "seed" in c.params]
+
+
+@pytest.mark.parametrize("seed", seeds(STREAMS))
+def test_views_equal_recompute(seed: str, played: dict[str, Future[Played]]) -> None:
+    _, failure = played[seed].result()
+    if failure:
+        pytest.fail(failure, pytrace=False)
+
+
+def test_there_are_enough_streams(played: dict[str, Future[Played]]) -> None:
+    """Few views are refused, few raise, and most refreshes after a change are incremental."""
+    total = Outcome()
+    for future in played.values():
+        total.add(future.result()[0])
+    print(total)
+    assert total.views >= LEAST_VIEWS, total
+    assert total.compared > 4 * total.views, total
+
+
+def test_views_equal_recompute_on_spark(spark: SparkSession) -> None:
+    """One test, so that it can ask for a number of views however many Spark refuses."""
+    total = Outcome()
+    for number in range(SPARK_STREAMS):
+        seed = f"{SEED}-spark-{number}"
+        stream = make_stream(seed, SPARK_VIEWS, batches=3, spark=True)
+        try:
+            total.add(play(stream, opening(placement="spark", spark=spark)))
+        except Failure as failure:
+            pytest.fail(f"seed {seed!r}: {failure}\n\n{script(stream, 'spark')}", pytrace=False)
+    print(total)
+    assert total.views >= LEAST_SPARK_VIEWS, total
