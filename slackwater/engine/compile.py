@@ -36,6 +36,7 @@ from slackwater.engine.blocks import Block, block_of
 from slackwater.engine.dialects import Dialect
 from slackwater.engine.spark_sql import fill
 from slackwater.errors import InternalError
+from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema
 
 _REDUCING = (Aggregate, Bag, Distinct, SetOp, TopK, Window)
@@ -44,21 +45,39 @@ Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
 
 
+@dataclass(frozen=True)
+class Program:
+    """Parts that several later ones read, each computed once under its name; then the rest."""
+
+    parts: tuple[tuple[str, str], ...]
+    sql: str
+
+
 def compile_query(
     relation: Relation, dialect: Dialect, inputs: Inputs, names: Sequence[str] | None = None
 ) -> str:
     """The statement that computes a relation; columns are named `names`, or c0, c1, …"""
     compiler = _Compiler(dialect, inputs)
-    relation, picks, keys = _delivery(relation)
-    top = compiler.name_of(relation)
-    labels = names or [f"c{i}" for i in range(len(picks))]
-    items = [f"{top}.c{i} AS {dialect.quote(n)}" for i, n in zip(picks, labels, strict=True)]
-    order = ""
-    if keys:
-        row = compiler.row(relation, top)
-        order = " ORDER BY " + ", ".join(dialect.render(k, row) for k in keys)
-    ctes = ",\n".join(f"{name} AS {text}" for name, text in compiler.ctes)
-    return f"WITH {ctes}\nSELECT {', '.join(items) or '1'} FROM {top}{order}"
+    return compiler.statement(relation, names)
+
+
+def compile_program(
+    relation: Relation,
+    dialect: Dialect,
+    inputs: Inputs,
+    names: Sequence[str] | None = None,
+    prefix: str = "",
+    broadcast: bool = False,
+) -> Program:
+    """The same as few statements: what the change of a relation reads several times comes first,
+    so that an engine plans the rest with its true size. `prefix` makes names unique."""
+    compiler = _Compiler(dialect, inputs, prefix, broadcast, apart=_reads_change(relation))
+    sql = compiler.statement(relation, names)
+    return Program(tuple(compiler.parts), sql)
+
+
+def _reads_change(relation: Relation) -> bool:
+    return any(scan.source.endswith(CHANGE) for scan in relation.scans())
 
 
 def _delivery(relation: Relation) -> tuple[Relation, list[int], tuple[Expr, ...]]:
@@ -76,10 +95,41 @@ def _delivery(relation: Relation) -> tuple[Relation, list[int], tuple[Expr, ...]
 class _Compiler:
     dialect: Dialect
     inputs: Inputs
-    ctes: list[tuple[str, str]] = field(default_factory=list)
+    prefix: str = ""
+    broadcast: bool = False
+    apart: bool = False  # are shared parts statements of their own?
+    ctes: dict[Relation, str] = field(default_factory=dict)
+    parts: list[tuple[str, str]] = field(default_factory=list)
     names: dict[Relation, str] = field(default_factory=dict)
     parents: Counter[Relation] = field(default_factory=Counter)
     blocks: dict[Relation, Block | None] = field(default_factory=dict)
+    small: dict[Relation, bool] = field(default_factory=dict)
+
+    def statement(self, relation: Relation, names: Sequence[str] | None) -> str:
+        """The statement that delivers a relation."""
+        relation, picks, keys = _delivery(relation)
+        top = self.name_of(relation)
+        labels = names or [f"c{i}" for i in range(len(picks))]
+        quote = self.dialect.quote
+        items = [f"{top}.c{i} AS {quote(n)}" for i, n in zip(picks, labels, strict=True)]
+        order = ""
+        if keys:
+            row = self.row(relation, top)
+            order = " ORDER BY " + ", ".join(self.dialect.render(k, row) for k in keys)
+        select = f"SELECT {', '.join(items) or '1'} FROM {top}{order}"
+        return self._with([relation]) + select
+
+    def _with(self, needed: Sequence[Relation]) -> str:
+        """The common table expressions that some relations need, those of parts left out."""
+        wanted: set[Relation] = set()
+        queue = [n for n in needed if n in self.ctes]
+        while queue:
+            node = queue.pop()
+            if node not in wanted:
+                wanted.add(node)
+                queue.extend(n for n in self._needs(node) if n in self.ctes)
+        texts = [f"{self.names[n]} AS {text}" for n, text in self.ctes.items() if n in wanted]
+        return "WITH " + ",\n".join(texts) + "\n" if texts else ""
 
     def name_of(self, top: Relation) -> str:
         """The name under which a relation and all it needs are written."""
@@ -90,13 +140,20 @@ class _Compiler:
             if node in self.names:
                 continue
             if ready:
-                text = f"{self._hint(node)}({self.text(node)})"
-                self.names[node] = f"n{len(self.ctes)}"
-                self.ctes.append((self.names[node], text))
+                self._write(node)
             else:
                 stack.append((node, True))
                 stack.extend((child, False) for child in reversed(self._needs(node)))
         return self.names[top]
+
+    def _write(self, node: Relation) -> None:
+        text = self.text(node)
+        name = f"{self.prefix}n{len(self.names)}"
+        if self.apart and self._is_once(node):
+            self.parts.append((name, self._with(self._needs(node)) + text))
+        else:
+            self.ctes[node] = f"{self._hint(node)}({text})"
+        self.names[node] = name
 
     def _needs(self, node: Relation) -> Sequence[Relation]:
         """What must be written before an operator: its inputs, or those of its block."""
@@ -109,15 +166,33 @@ class _Compiler:
         return self.blocks[node]
 
     def _hint(self, node: Relation) -> str:
-        """Worth computing once: what several operators read and what is smaller than its input.
-        All else is better seen through by the optimizer, which moves filters into it."""
         if not self.dialect.cte_hints:
             return ""
+        return "MATERIALIZED " if self._is_once(node) else "NOT MATERIALIZED "
+
+    def _is_once(self, node: Relation) -> bool:
+        """Worth computing once: what several operators read and what is smaller than its input.
+        All else is better seen through by the optimizer, which moves filters into it."""
         source = node
         while isinstance(source, Project | Filter):
             source = source.input
-        shared = self.parents[node] > 1 and isinstance(source, _REDUCING)
-        return "MATERIALIZED " if shared else "NOT MATERIALIZED "
+        reduces = isinstance(source, _REDUCING) or self._is_small(node)
+        return reduces and not isinstance(node, Scan) and self.parents[node] > 1
+
+    def _is_small(self, node: Relation) -> bool:
+        """Is it a part of a change, or cut down to one?"""
+        if node not in self.small:
+            match node:
+                case Scan():
+                    small = node.source.endswith(CHANGE)
+                case Join(how="inner" | "semi"):
+                    small = self._is_small(node.left) or self._is_small(node.right)
+                case Join(how="left" | "anti"):
+                    small = self._is_small(node.left)
+                case _:
+                    small = bool(node.inputs) and all(self._is_small(i) for i in node.inputs)
+            self.small[node] = small
+        return self.small[node]
 
     def _from(self, block: Block) -> tuple[list[str], str]:
         """The columns of a block's inputs, and its FROM and WHERE."""
@@ -135,7 +210,15 @@ class _Compiler:
         block = self._block(node)
         assert block is not None
         row, source = self._from(block)
-        return f"SELECT {self.items(block.row, row)} {source}"
+        few = [f"t{i}" for i, leaf in enumerate(block.leaves) if self._is_small(leaf)]
+        hint = self._broadcast(few if len(block.leaves) > 1 else [])
+        return f"SELECT {hint}{self.items(block.row, row)} {source}"
+
+    def _broadcast(self, aliases: Sequence[str]) -> str:
+        """Small parts go to where the large ones are."""
+        if not (self.broadcast and self.dialect.broadcast and aliases):
+            return ""
+        return self.dialect.broadcast.format(", ".join(aliases))
 
     def row(self, relation: Relation, alias: str) -> list[str]:
         """The texts of a relation's columns under an alias."""
@@ -204,8 +287,9 @@ class _Compiler:
             "anti": self.dialect.anti_join,
         }
         shown = rows[: node.width]
+        hint = self._broadcast(["r"] if self._is_small(node.right) else [])
         return (
-            f"SELECT {self.labelled(shown)} FROM {left} l {words[node.how]} {right} r"
+            f"SELECT {hint}{self.labelled(shown)} FROM {left} l {words[node.how]} {right} r"
             f" ON {condition}"
         )
 

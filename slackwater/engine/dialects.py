@@ -24,6 +24,7 @@ class Dialect:
     anti_join: str
     same: str  # null-safe equality
     repeat: str  # joins each row with 1 … {weight}
+    broadcast: str  # hint that some inputs are small
     cte_hints: bool  # can it be told whether to compute a common table expression once?
 
 
@@ -47,6 +48,7 @@ SPARK = Dialect(
     anti_join="LEFT ANTI JOIN",
     same="<=>",
     repeat="LATERAL VIEW explode(sequence(CAST(1 AS BIGINT), {weight})) r AS i",
+    broadcast="/*+ BROADCAST({}) */ ",
     cte_hints=False,
 )
 
@@ -61,5 +63,6 @@ LOCAL = Dialect(
     anti_join="ANTI JOIN",
     same="IS NOT DISTINCT FROM",
     repeat="CROSS JOIN LATERAL (SELECT unnest(range(CAST({weight} AS BIGINT))) AS i) r",
+    broadcast="",
     cte_hints=True,
 )

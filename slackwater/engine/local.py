@@ -50,13 +50,20 @@ class LocalEngine:
         return read_files(paths)
 
     def batches(
-        self, sql: str, schema: pa.Schema, given: Mapping[str, pa.Table] | None = None
+        self,
+        sql: str,
+        schema: pa.Schema,
+        given: Mapping[str, pa.Table] | None = None,
+        parts: Sequence[tuple[str, str]] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement, in batches of the given schema."""
+        """The rows of a statement, in batches of the given schema; `parts` are computed first,
+        under their names, and gone afterwards."""
         with self._cursor() as cursor:
             for name, table in (given or {}).items():
                 cursor.register(name, table)
             try:
+                for name, part in parts:
+                    cursor.execute(f"CREATE TEMP TABLE {name} AS {part}")
                 reader = cursor.execute(sql).to_arrow_reader(BATCH_ROWS)
                 for batch in reader:
                     yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

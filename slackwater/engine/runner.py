@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from slackwater import faults
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Measurement, Run, Segment
-from slackwater.engine.compile import compile_query
+from slackwater.engine.compile import compile_program, compile_query
 from slackwater.engine.inputs import content, weighted, with_ones
 from slackwater.engine.local import LocalEngine, conform
 from slackwater.engine.spark import SparkEngine
@@ -24,7 +25,11 @@ from slackwater.engine.storage import Storage
 from slackwater.errors import NeedsSpark, UserError
 from slackwater.planner.placement import LOAD_BYTES, QUERY_BYTES, Placement, choose
 from slackwater.planner.steps import StepReport, WriteSegments
+from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema, to_arrow_schema
+
+BROADCAST_BYTES = 32_000_000
+"""Changes up to this size are sent whole to wherever large inputs are read."""
 
 
 @dataclass(frozen=True)
@@ -162,17 +167,28 @@ class Runner:
             return name
 
         inputs = _inputs(self.local, relation, sources, give)
-        sql = compile_query(relation, self.local.dialect, inputs)
-        return self.local.batches(sql, schema, given)
+        program = compile_program(relation, self.local.dialect, inputs)
+        return self.local.batches(program.sql, schema, given, program.parts)
 
     def _spark_inputs(self, relation: Relation, sources: Sources) -> dict[str, str]:
         return _inputs(self.spark, relation, sources, self.spark.given)
 
     def _spark_table(self, relation: Relation, sources: Sources, schema: pa.Schema) -> pa.Table:
         with self.spark.statement():
-            inputs = self._spark_inputs(relation, sources)
-            found = self.spark.table(compile_query(relation, self.spark.dialect, inputs))
-            return conform(found, schema)
+            return conform(self.spark.table(self._spark_sql(relation, sources)), schema)
+
+    def _spark_sql(
+        self, relation: Relation, sources: Sources, names: Sequence[str] | None = None
+    ) -> str:
+        """The statement for Spark, its parts registered."""
+        inputs = self._spark_inputs(relation, sources)
+        changed = [s for s in sources if s.endswith(CHANGE)]
+        few = sum(sources[s].bytes for s in changed) < BROADCAST_BYTES
+        prefix = f"slackwater_{secrets.token_hex(8)}_"
+        program = compile_program(relation, self.spark.dialect, inputs, names, prefix, few)
+        for name, sql in program.parts:
+            self.spark.part(name, sql)
+        return program.sql
 
     # -- steps
 
@@ -208,9 +224,8 @@ class Runner:
         names = [f.name for f in step.relation.schema]
         directory = self.storage.fresh_directory(run, step.target)
         with self.spark.statement():
-            inputs = self._spark_inputs(step.relation, sources)
+            sql = self._spark_sql(step.relation, sources, names)
             faults.reached("segment.writing")
-            sql = compile_query(step.relation, self.spark.dialect, inputs, names)
             self.spark.write(sql, directory)
         return self.storage.adopt(run, step.target, directory)
 

@@ -166,7 +166,8 @@ class SparkEngine:
     @contextmanager
     def statement(self) -> Iterator[None]:
         """Views registered inside are gone afterwards; Spark's errors become ours."""
-        kept, _LOCAL.views = _views(), []
+        outer = _LOCAL.views, _LOCAL.kept
+        _LOCAL.views, _LOCAL.kept = [], []
         try:
             yield
         except SlackwaterError:
@@ -176,7 +177,16 @@ class SparkEngine:
         finally:
             for name in _views():
                 self.session.catalog.dropTempView(name)
-            _LOCAL.views = kept
+            for frame in _LOCAL.kept:
+                frame.unpersist()
+            _LOCAL.views, _LOCAL.kept = outer
+
+    def part(self, name: str, sql: str) -> None:
+        """Rows that later statements read under a name: computed once, when first read."""
+        frame = self.session.sql(sql).persist()
+        frame.createOrReplaceTempView(name)
+        _LOCAL.views.append(name)
+        _LOCAL.kept.append(frame)
 
     def frame(self, sql: str) -> DataFrame:
         """The (lazy) DataFrame of a statement."""
@@ -265,8 +275,10 @@ class SparkEngine:
 
 class _Views(threading.local):
     views: list[str]
+    kept: list[Any]
 
     def __init__(self) -> None:
+        self.kept = []
         self.views = []
 
 

@@ -88,7 +88,7 @@ class Deltas:
         if state is None and self._is_weighted(node):
             match node:
                 case Scan():
-                    return weighted_scan(node.source, node.name, node.fields, self.time(node, old))
+                    return self._scan(node, self.time(node, old))
                 case Union():
                     return linear.added(node, [self.z(p, old) for p in node.parts])
                 case Join(how="inner"):
@@ -100,6 +100,13 @@ class Deltas:
                 case _ if isinstance(node, linear.LINEAR):
                     return linear.over_weighted(node, self.z(node.inputs[0], old))
         return zset.with_weight(self.rows(node, old))
+
+    def _scan(self, node: Scan, time: str) -> Relation:
+        """A source's rows with weights. What is new is what was, and the change, so that a part
+        read at both times is read once."""
+        if time != NEW:
+            return weighted_scan(node.source, node.name, node.fields, time)
+        return zset.plus([self._scan(node, OLD), self._scan(node, CHANGE)])
 
     def rows(self, node: Relation, old: bool = False) -> Relation:
         """The rows of a relation, each as often as it counts."""
@@ -117,8 +124,7 @@ class Deltas:
         if isinstance(node, Scan):
             if node.source not in self.changed:
                 return node
-            scan = weighted_scan(node.source, node.name, node.fields, self.time(node, old))
-            return zset.unweighted(scan)
+            return zset.unweighted(self._scan(node, self.time(node, old)))
         return node.with_children(lambda child: self.rows(child, old))
 
     def _is_weighted(self, node: Relation) -> bool:
@@ -146,7 +152,7 @@ class Deltas:
         if node in self.states:
             return self.states[node].delta(self)
         if isinstance(node, Scan):
-            return weighted_scan(node.source, node.name, node.fields, CHANGE)
+            return self._scan(node, CHANGE)
         if isinstance(node, Union):
             return linear.added(node, [self.sure(p) for p in node.parts if self.changes(p)])
         if isinstance(node, linear.LINEAR):

@@ -76,10 +76,14 @@ def semi_join(relation: Relation, keys: Keys, wanted: Relation) -> Relation:
     if isinstance(relation, Values) and not relation.rows:
         return relation
     theirs = columns(wanted.schema, relation.width)
-    same = [
-        Call(BOOLEAN, False, "<=>", (ours, other)) for ours, other in zip(keys, theirs, strict=True)
-    ]
+    same = [_same(ours, other) for ours, other in zip(keys, theirs, strict=True)]
     return Join(relation, wanted, "semi", conjunction(same))
+
+
+def _same(ours: Expr, other: Expr) -> Expr:
+    """Equal, NULLs too; where there are none, a plain equality, which engines know best."""
+    name = "<=>" if ours.nullable and other.nullable else "="
+    return Call(BOOLEAN, name == "=" and (ours.nullable or other.nullable), name, (ours, other))
 
 
 def chosen(wanted: Relation, places: Sequence[int]) -> Relation:

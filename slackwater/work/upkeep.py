@@ -15,6 +15,7 @@ from slackwater.planner.steps import StepReport, WriteSegments
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance, maintenance
+from slackwater.tvr.prune import prune
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import BufferState
 from slackwater.types import WEIGHT, Schema
@@ -43,6 +44,8 @@ class Upkeep:
         self.view = view
         self.query = query
         self.interval = Interval(world, view)
+        self.deltas = Deltas()
+        """The changes of the view's operators, once they are asked for."""
         self._known = {s.signature: s for s in world.snapshot.states(view.id)}
         self._runner = world.house.runner
 
@@ -111,6 +114,7 @@ class Upkeep:
         """Add to states and rows what the changes of the sources make of them."""
         before = self._mark()
         deltas = Deltas(self.interval.changed, self.interval.weighted, plan.states)
+        self.deltas = deltas
         for state in plan.kept:
             if deltas.changes(state.node):
                 self._change(state, deltas)
@@ -155,7 +159,7 @@ class Upkeep:
         self, name: str, relation: Relation, target: State | View, replaces: bool = False
     ) -> None:
         id = target.id
-        relation = _under_names(relation, target.schema)
+        relation = prune(_under_names(relation, target.schema))
         step = WriteSegments(name, relation, id, replaces, load=replaces)
         segments = self._runner.run(step, self.run, self.interval.sources(relation))
         if replaces:

@@ -129,26 +129,43 @@ def delta_left_rows(deltas: Deltas, node: Join) -> Relation | None:
     """Δ(R ∘ S) = ΔR ∘ S' + (R|K ∘ S' − R|K ∘ S) for ⟕, ⋉ and ▷, K the keys in ΔS
 
     Only rows of R whose key is in ΔS can find other partners than before. Without an equality
-    between both sides K is everything.
+    between both sides K is everything. Of S, only rows with keys in ΔR or ΔS are read.
     """
     if node.how not in ("left", "semi", "anti"):
         return None
-    terms = []
+    pairs = equi_keys(node)
+    after, terms = _Partners(deltas, node, pairs), []
     if deltas.changes(node.left):
         deltas.note(node, "delta_of_left_rows")
-        terms.append(by_left_rows(node, deltas.sure(node.left), deltas.rows(node.right)))
+        terms.append(by_left_rows(node, deltas.sure(node.left), after.rows()))
     if deltas.changes(node.right):
         before = deltas.z(node.left, old=True)
-        after, old = deltas.rows(node.right), deltas.rows(node.right, old=True)
-        pairs = equi_keys(node)
         if pairs:
             deltas.note(node, "partners_of_changed_keys")
-            right_keys = tuple(b for _, b in pairs)
-            wanted = distinct_keys([deltas.sure(node.right)], [right_keys])
+            wanted = distinct_keys([deltas.sure(node.right)], [tuple(b for _, b in pairs)])
             before = restrict(before, tuple(a for a, _ in pairs), wanted)
-            after, old = (restrict(r, right_keys, wanted) for r in (after, old))
         else:
             deltas.note(node, "recompute", "NO_EQUALITY_IN_JOIN")
-        terms.append(by_left_rows(node, before, after))
-        terms.append(zset.negate(by_left_rows(node, before, old)))
+        terms.append(by_left_rows(node, before, after.rows()))
+        terms.append(zset.negate(by_left_rows(node, before, after.rows(old=True))))
     return zset.plus(terms)
+
+
+@dataclass
+class _Partners:
+    """The rows of a join's right side that any changed row, of either side, may match."""
+
+    deltas: Deltas
+    node: Join
+    pairs: list[tuple[Expr, Expr]]
+
+    def rows(self, old: bool = False) -> Relation:
+        """At a time."""
+        found = self.deltas.rows(self.node.right, old)
+        if not self.pairs:
+            return found
+        sides = ((self.node.left, 0), (self.node.right, 1))
+        changed = [(side, i) for side, i in sides if self.deltas.changes(side)]
+        keys = [tuple(pair[i] for pair in self.pairs) for _, i in changed]
+        wanted = distinct_keys([self.deltas.sure(side) for side, _ in changed], keys)
+        return restrict(found, tuple(b for _, b in self.pairs), wanted)
