@@ -60,16 +60,20 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that holds the write lock."""
-        with self._transaction(writes=True) as connection:
+    def writing(self, durable: bool = False) -> Iterator[Connection]:
+        """A transaction that holds the write lock.
+
+        One that is not durable may be undone by a power cut, though never by halves, and never
+        once a durable one came after it: enough for leases and pins, which end with the power.
+        """
+        with self._transaction(writes=True, durable=durable) as connection:
             if not self.sqlite:
                 connection.execute(select(tables.head.c.id).with_for_update())
             yield connection
 
     @contextmanager
-    def _transaction(self, writes: bool) -> Iterator[Connection]:
-        options = {"slackwater_writes": writes}
+    def _transaction(self, writes: bool, durable: bool = True) -> Iterator[Connection]:
+        options = {"slackwater_writes": writes, "slackwater_durable": durable}
         with (
             _translated(self.url),
             self._engine.connect().execution_options(**options) as connection,
@@ -154,7 +158,11 @@ def _use_wal(dbapi: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("slackwater_writes", False)
+    options = connection.get_execution_options()
+    writes = options.get("slackwater_writes", False)
+    if writes:
+        level = "FULL" if options.get("slackwater_durable", True) else "NORMAL"
+        connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 

@@ -44,7 +44,7 @@ def all_settings(database: Database) -> dict[str, Any]:
 
 def set_setting(database: Database, key: str, value: Any) -> None:
     """Keep a setting; None removes it."""
-    with database.writing() as connection:
+    with database.writing(durable=True) as connection:
         connection.execute(delete(settings).where(settings.c.key == key))
         if value is not None:
             connection.execute(insert(settings).values(key=key, value=value))

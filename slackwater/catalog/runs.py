@@ -44,7 +44,7 @@ def begin(database: Database, keepalive: Keepalive, kind: str, lease: Lease | No
     """Register a run and its fresh directory."""
     id = new_id("r")
     run = Run(id, secrets.token_hex(16), f"data/{id}", kind)
-    with database.writing() as connection:
+    with database.writing(durable=True) as connection:
         now = database.now(connection)
         row = {
             "id": run.id,

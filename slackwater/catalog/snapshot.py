@@ -54,6 +54,12 @@ class Snapshot:
             raise InternalError(f"relation {id} is not in the snapshot of commit {self.commit}")
         return found
 
+    def relation(self, id: str) -> Relation:
+        """The table, view or state of that id."""
+        if id not in self._relations:
+            raise InternalError(f"relation {id} is not in the snapshot of commit {self.commit}")
+        return self._relations[id]
+
     def __contains__(self, id: str) -> bool:
         return id in self._relations
 

@@ -67,7 +67,7 @@ class Catalog:
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
         """A writing transaction that takes the next commit number."""
-        with self._database.writing() as connection:
+        with self._database.writing(durable=True) as connection:
             commit = int(connection.execute(select(head.c.commit_id)).scalar_one()) + 1
             now = self._database.now(connection)
             connection.execute(insert(commits).values(id=commit, at=now))

@@ -37,6 +37,8 @@ class LocalEngine:
                 self._connection.execute("SET TimeZone = 'UTC'")
                 self._connection.execute("SET enable_progress_bar = false")
                 self._connection.execute("SET arrow_large_buffer_size = false")
+                spill = str(self._root / "spill").replace("'", "''")
+                self._connection.execute(f"SET temp_directory = '{spill}'")
                 if self._memory_limit:
                     self._connection.execute(f"SET memory_limit = '{self._memory_limit}'")
             return self._connection.cursor()
