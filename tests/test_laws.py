@@ -225,10 +225,14 @@ def change_states(engine: LocalEngine, deltas: Deltas, given: dict[str, pa.Table
             continue
         change = evaluate(engine, state.change(deltas), given)
         keep(given, state, before, change)
-        if isinstance(state, BufferState) and not evaluate(engine, state.enough(), given)[True,]:
+        if isinstance(state, BufferState) and not is_enough(state, given[state.id + NEW]):
             keep(given, state, before, evaluate(engine, state.refill(deltas), given))
         merged += 1
     return merged
+
+
+def is_enough(state: BufferState, rows: pa.Table) -> bool:
+    return state.is_enough(rows.column(buffer.END).to_pylist(), rows.column(WEIGHT).to_pylist())
 
 
 def stored(rows: Rows, state: State) -> pa.Table:

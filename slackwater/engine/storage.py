@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,6 +62,11 @@ class Storage:
                     yield self._segment(written)
             for written in writer.finish():
                 yield self._segment(written)
+
+    def columns(self, segment: Segment, names: Sequence[str]) -> pa.Table:
+        """Some columns of a small segment, in memory."""
+        self.check(segment)
+        return pq.read_table(self.path(segment), columns=list(names))
 
     def adopt(self, run: Run, relation_id: str, directory: str | Path) -> tuple[Segment, ...]:
         """Make segments of the Parquet files that Spark wrote below a directory of the run."""

@@ -17,7 +17,8 @@ from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance, maintenance
 from slackwater.tvr.prune import prune
 from slackwater.tvr.states import State
-from slackwater.tvr.states.buffer import BufferState
+from slackwater.tvr.states.buffer import END, BufferState
+from slackwater.tvr.time import NEW
 from slackwater.types import WEIGHT, Schema
 from slackwater.work.interval import Interval
 from slackwater.work.world import World
@@ -144,9 +145,13 @@ class Upkeep:
             self._write(f"refill {state.name}", state.refill(deltas), state)
 
     def _is_enough(self, state: BufferState) -> bool:
-        question = state.enough()
-        answer, _ = self._runner.query(question, self.interval.sources(question))
-        return bool(answer.column(0)[0].as_py())
+        ends: list[int] = []
+        weights: list[int] = []
+        for segment in self.interval.segments(state.id, NEW):
+            columns = self.world.house.storage.columns(segment, (END, WEIGHT))
+            ends += columns.column(END).to_pylist()
+            weights += columns.column(WEIGHT).to_pylist()
+        return state.is_enough(ends, weights)
 
     def forget(self) -> None:
         """As if nothing had been written for the view."""

@@ -8,6 +8,7 @@ says that the whole input is in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -134,19 +135,10 @@ class BufferState:
         exprs: tuple[Expr, ...] = (*row[: len(self.schema)], weight)
         return Project(found, exprs, self._names)
 
-    def enough(self) -> Relation:
-        """One row, TRUE: the changed buffer still serves the operator."""
-        rows = self.weighted(NEW)
-        row = columns(rows.schema)
-        weighted_end = Call(BIGINT, False, "*", (row[-2], row[-1]))
-        ended = AggCall(BIGINT, True, "sum", (weighted_end,))
-        counted = AggCall(BIGINT, True, "sum", (row[-1],))
-        sums = Aggregate(rows, (), (ended, counted), ("ended", "rows"))
-        ends, count = columns(sums.schema)
-        many = Call(BOOLEAN, True, ">=", (count, Literal(BIGINT, False, self.needed)))
-        whole = Call(BOOLEAN, True, ">", (ends, zset.ZERO))
-        answer = Call(BOOLEAN, False, "is_true", (build.disjunction(many, whole),))
-        return Project(sums, (answer,), ("enough",))
+    def is_enough(self, ends: Sequence[int], weights: Sequence[int]) -> bool:
+        """Does a buffer whose rows have these values of `end` and weights serve the operator?"""
+        whole = sum(e * w for e, w in zip(ends, weights, strict=True)) > 0
+        return whole or sum(weights) >= self.needed
 
     def refill(self, deltas: Deltas) -> Relation:
         """ΔB of a buffer filled again."""
