@@ -135,6 +135,14 @@ class Deltas:
             return node.source in self.weighted
         return any(self._is_weighted(child) for child in node.inputs)
 
+    def is_linear(self, node: Relation) -> bool:
+        """Is the relation read from stored rows by inner joins, filters, projections alone?"""
+        if node in self.states:
+            return isinstance(self.states[node], RowState)
+        if isinstance(node, Join) and node.how != "inner":
+            return False
+        return _keeps_weights(node) and all(self.is_linear(child) for child in node.inputs)
+
     # -- change
 
     def delta(self, relation: Relation) -> Relation | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slackwater.algebra.expr import (
+    Call,
     Expr,
     columns,
     conjunction,
@@ -35,6 +36,21 @@ class Inner:
     def start(self, i: int) -> int:
         """Where the columns of input i begin."""
         return sum(r.width for r in self.inputs[:i])
+
+    def equalities(self, i: int, j: int) -> list[tuple[Expr, Expr]]:
+        """The equalities between two inputs, each side over its own row."""
+        pairs = []
+        for condition in self.conditions:
+            if isinstance(condition, Call) and condition.name in ("=", "<=>"):
+                for a, b in (condition.args, condition.args[::-1]):
+                    if self._reads_only(a, i) and self._reads_only(b, j):
+                        pairs.append((shift(a, -self.start(i)), shift(b, -self.start(j))))
+                        break
+        return pairs
+
+    def _reads_only(self, expr: Expr, i: int) -> bool:
+        start, used = self.start(i), used_columns(expr)
+        return bool(used) and all(start <= c < start + self.inputs[i].width for c in used)
 
 
 def flatten(join: Join) -> Inner:
@@ -66,11 +82,24 @@ def delta_inner(deltas: Deltas, node: Join) -> Relation | None:
     for i, changed in enumerate(inner.inputs):
         if deltas.changes(changed):
             sides = [
-                deltas.sure(r) if j == i else deltas.z(r) if j < i else deltas.z(r, old=True)
+                deltas.sure(r) if j == i else _other_side(deltas, inner, i, j)
                 for j, r in enumerate(inner.inputs)
             ]
             terms.append(outward(inner, sides, i))
     return zset.plus(terms)
+
+
+def _other_side(deltas: Deltas, inner: Inner, i: int, j: int) -> Relation:
+    """What the change of input i is joined with: input j as it is now, or was. Where j is more
+    than stored rows, only what may match is computed of it."""
+    side = deltas.z(inner.inputs[j], old=j > i)
+    if deltas.is_linear(inner.inputs[j]):
+        return side
+    pairs = inner.equalities(i, j)
+    if not pairs:
+        return side
+    wanted = distinct_keys([deltas.sure(inner.inputs[i])], [tuple(a for a, _ in pairs)])
+    return restrict(side, tuple(b for _, b in pairs), wanted)
 
 
 def outward(inner: Inner, sides: Sequence[Relation], first: int) -> Relation:
