@@ -83,7 +83,7 @@ def test_demo_runs_on_the_local_engine(tmp_path: Path) -> None:
     for view in VIEWS:
         assert view in result.stdout
         assert list((folder / "warehouse-local" / "published").glob(f"{view}-*/v=*/*.parquet"))
-    assert "refreshes were full recomputes" in result.stdout
+    assert "12 of 12 refreshes were incremental" in result.stdout
 
 
 def test_demo_leaves_other_folders_alone(tmp_path: Path) -> None:

@@ -133,12 +133,10 @@ def _summary_line(view: str, tallies: dict[str, Tally], same: bool) -> list[Any]
 
 
 def _say_what_was_done(own: Session, tallies: dict[str, Tally]) -> None:
-    """Say plainly when every refresh was a full one, and why."""
+    """Say plainly how many refreshes followed the changes, and why others did not."""
     reports = [r for tally in tallies.values() for rs in tally.refreshes.values() for r in rs]
     full = [r for r in reports if r.mode == "full"]
     reasons = list(dict.fromkeys(reason for report in full for reason in report.reasons))
+    own.out.print(f"{len(reports) - len(full)} of {len(reports)} refreshes were incremental.")
     if full:
-        own.out.print(
-            f"{len(full)} of {len(reports)} refreshes were full recomputes: {', '.join(reasons)}.",
-            markup=False,
-        )
+        own.out.print(f"{len(full)} were full recomputes: {', '.join(reasons)}.", markup=False)

@@ -16,16 +16,12 @@ VIEWS: dict[str, str] = {
         FROM lineitem
         WHERE l_shipdate <= DATE '1998-09-02'
         GROUP BY l_returnflag, l_linestatus""",
-    # after TPC-H Q3
-    "unshipped_orders": """
-        SELECT o_orderkey, o_orderdate, o_shippriority,
-               SUM(l_extendedprice * (1 - l_discount)) AS revenue
-        FROM customer
-        JOIN orders ON c_custkey = o_custkey
+    # a row per order, as in TPC-H Q3 and Q18
+    "order_revenue": """
+        SELECT o_orderkey, o_orderdate, SUM(l_extendedprice * (1 - l_discount)) AS revenue
+        FROM orders
         JOIN lineitem ON l_orderkey = o_orderkey
-        WHERE c_mktsegment = 'BUILDING'
-          AND o_orderdate < DATE '1995-03-15' AND l_shipdate > DATE '1995-03-15'
-        GROUP BY o_orderkey, o_orderdate, o_shippriority""",
+        GROUP BY o_orderkey, o_orderdate""",
     # after TPC-H Q6
     "discount_forecast": """
         SELECT SUM(l_extendedprice * l_discount) AS revenue
@@ -48,9 +44,10 @@ VIEWS: dict[str, str] = {
         FROM customer
         LEFT JOIN orders ON c_custkey = o_custkey AND o_comment NOT LIKE '%special%requests%'
         GROUP BY c_custkey""",
-    # the outer part of TPC-H Q13: a view over a view
-    "order_count_spread": """
-        SELECT order_count, COUNT(*) AS customers
-        FROM customer_orders
-        GROUP BY order_count""",
+    # a view over a view
+    "revenue_by_month": """
+        SELECT YEAR(o_orderdate) AS year, MONTH(o_orderdate) AS month,
+               COUNT(*) AS orders, SUM(revenue) AS revenue
+        FROM order_revenue
+        GROUP BY YEAR(o_orderdate), MONTH(o_orderdate)""",
 }

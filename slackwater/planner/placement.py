@@ -14,7 +14,7 @@ from slackwater.errors import UserError
 from slackwater.types import Atomic, DataType, Decimal
 
 PLACEMENTS = ("auto", "spark", "local")
-LOAD_BYTES = 4_000_000
+LOAD_BYTES = 2_000_000
 """Loads and recomputes with a larger input run on Spark."""
 QUERY_BYTES = 256_000_000
 """Queries of users with a larger input run on Spark."""
