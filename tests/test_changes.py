@@ -211,6 +211,25 @@ def test_deleting_what_is_not_there_is_refused(stocked: Warehouse, case: str) ->
     assert rows(stocked) == [A, A, B]
 
 
+def test_refused_batch_leaves_the_rest_of_its_transaction(stocked: Warehouse) -> None:
+    with stocked.transaction():
+        stocked.apply("items", [change(-1, 1, "a", 1)], weight_column="w")
+        with pytest.raises(UserError, match="does not have"):
+            stocked.apply("items", [change(-2, 1, "a", 1), change(1, 7, "g", 7)], weight_column="w")
+        stocked.apply("items", [change(-1, 1, "a", 1)], weight_column="w")
+    assert rows(stocked) == [B]
+
+
+@on_both("weights, copies", [("2 3", 7), ("2 -1", 3)], sample=2)
+def test_rows_that_come_again_add_to_those_stored(
+    stocked: Warehouse, weights: str, copies: int
+) -> None:
+    """Weights above one meet stored rows of weight one, with and without deletions beside."""
+    for weight in weights.split():
+        stocked.apply("items", [change(int(weight), 1, "a", 1)], weight_column="w")
+    assert rows(stocked) == [A] * copies + [B]
+
+
 def test_the_weight_column_may_stand_anywhere(stocked: Warehouse) -> None:
     first = change(1, 4, "d", 4)
     last = {k: first[k] for k in ("added", "id", "w", "price", "name")}

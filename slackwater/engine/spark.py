@@ -55,12 +55,17 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
     "spark.driver.memory": "4g",
+    # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.sources.default": "parquet",
     "spark.log.level": "ERROR",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+
+ROW_GROUP_BYTES = 4 * 1024 * 1024
+"""Of what Spark writes: row groups small enough that a change of some keys reads few of them."""
 
 
 class SparkEngine:
@@ -199,6 +204,7 @@ class SparkEngine:
     def write(self, sql: str, directory: Path) -> None:
         """Run a statement and write its rows as Parquet files into a fresh directory."""
         writer = self.frame(sql).write.option("compression", "zstd")
+        writer = writer.option("parquet.block.size", ROW_GROUP_BYTES)
         writer.mode("errorifexists").parquet(str(directory))
 
     def function_kinds(self) -> dict[str, frozenset[str]]:
