@@ -9,11 +9,14 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
+# Two processes: all tests on Spark, which share a session, in one; those of a file stay together.
+SIDE_BY_SIDE = --numprocesses 2 --dist loadgroup
+
 # Asked for in each recipe, after a Java may have been installed; empty when there is none.
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)"
 DEMO = $$(test -n "$$(scripts/find_java.sh)" && echo demo || echo --placement local demo --no-spark-pass)
 
-.PHONY: help setup java postgres demo test proof fuzz check format clean
+.PHONY: help setup java postgres demo test proof fuzz soak check format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,14 +42,19 @@ demo: setup  ## a small TPC-H warehouse under a stream of changes, start to end
 	$(WITH_JAVA) $(BIN)/slackwater $(DEMO)
 
 test: $(INSTALLED) java postgres  ## a seeded sample of every test, under 12 minutes
-	$(WITH_JAVA) $(PYTEST) -m "not proof"
+	$(WITH_JAVA) $(PYTEST) $(SIDE_BY_SIDE) -m "not proof"
 
 proof: $(INSTALLED) java postgres  ## every test in its long form, under 30 minutes
-	$(WITH_JAVA) SLACKWATER_PROOF=1 $(PYTEST) -m ""
+	$(WITH_JAVA) SLACKWATER_PROOF=1 $(PYTEST) $(SIDE_BY_SIDE) -m ""
 
 HOURS ?= 8
 fuzz: $(INSTALLED)  ## random view-streams for HOURS (8), until one fails; then its minimal case
 	$(BIN)/python -m scripts.fuzz --hours $(HOURS)
+
+KILLS ?= 200
+MINUTES ?= 30
+soak: $(INSTALLED)  ## KILLS (200) random kills of a running stream, in at most MINUTES (30)
+	$(BIN)/python -m scripts.soak --kills $(KILLS) --minutes $(MINUTES)
 
 check: $(INSTALLED)  ## format, lint, types, layers, doctests
 	$(BIN)/ruff format --check .

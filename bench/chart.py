@@ -106,7 +106,9 @@ def _table(size: dict[str, Any]) -> str:
     for placement in COLORS:
         head += [f"{placement}: s", "mode", *("latency ×", "CPU ×", "local ×", "local CPU ×")]
     rows = [_row(query) for query in size["queries"]]
-    rows.append(["median", "", "", *_medians(size, "spark"), *_medians(size, "auto")])
+    for name in ("medians", "medians_of_changed"):
+        shown = name.replace("medians", "median").replace("_", " ")
+        rows.append([shown, "", "", *(v for p in COLORS for v in _medians(size[name], p))])
     body = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
     return f"<table><tr>{_cells(head, 'th')}</tr>{body}</table>"
 
@@ -121,8 +123,8 @@ def _row(query: dict[str, Any]) -> list[str]:
     return row
 
 
-def _medians(size: dict[str, Any], placement: str) -> list[str]:
-    return ["", "", *(number(size["medians"][placement][ratio]) for ratio, _ in CHARTS)]
+def _medians(medians: dict[str, Any], placement: str) -> list[str]:
+    return ["", "", *(number(medians[placement][ratio]) for ratio, _ in CHARTS)]
 
 
 def _cells(values: Sequence[str], tag: str) -> str:

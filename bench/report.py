@@ -48,6 +48,7 @@ def _size(outcome: Outcome, share: float) -> dict[str, Any]:
         "exact": all(s.exact is not False for s in samples),
         "queries": queries,
         "medians": _over(queries, median),
+        "medians_of_changed": _over(queries, median, changed_only=True),
         "lowest": _over(queries, min),
     }
 
@@ -97,14 +98,19 @@ def _ratio(base: float | None, ours: float | None) -> float | None:
     return base / ours if base is not None and ours else None
 
 
-def _over(queries: Sequence[dict[str, Any]], of: Any) -> dict[str, dict[str, float | None]]:
-    """A median or minimum of each ratio over all queries."""
+def _over(
+    queries: Sequence[dict[str, Any]], of: Any, changed_only: bool = False
+) -> dict[str, dict[str, float | None]]:
+    """A median or minimum of each ratio: over all queries, or without those that had nothing to
+    do because the change did not touch their tables."""
     found: dict[str, dict[str, float | None]] = {}
     for placement in PLACEMENTS:
-        found[placement] = {}
-        for ratio in RATIOS:
-            known = [q[placement][ratio] for q in queries if q[placement][ratio] is not None]
-            found[placement][ratio] = of(known) if known else None
+        told = [q[placement] for q in queries]
+        told = [t for t in told if not changed_only or t.get("mode") != "none"]
+        known = {ratio: [t[ratio] for t in told if t[ratio] is not None] for ratio in RATIOS}
+        found[placement] = {
+            ratio: of(values) if values else None for ratio, values in known.items()
+        }
     return found
 
 

@@ -22,9 +22,9 @@ REPORT_SECONDS = 10
 def main() -> int:
     """Play streams until the time is over or one fails."""
     options = _options()
-    opened = opening(placement=options.placement)
+    opened = opening() if options.placement == "local" else opening(placement=options.placement)
     if options.seed is not None:
-        stream = make_stream(options.seed)
+        stream = make_stream(options.seed, spark=options.placement != "local")
         failure = failing(stream, opened)
         if failure is None:
             print(f"seed {options.seed}: no failure")
@@ -49,7 +49,7 @@ def _play_on(options: argparse.Namespace, opened: Opening) -> int:
     total = Outcome()
     print(f"first seed {seed}", flush=True)
     while time.monotonic() - started < options.hours * 3600:
-        stream = make_stream(seed)
+        stream = make_stream(seed, spark=options.placement != "local")
         try:
             total.add(play(stream, opened))
         except Failure as failure:

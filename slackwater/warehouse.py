@@ -18,10 +18,21 @@ from slackwater.planner.steps import StepReport
 from slackwater.result import Result
 from slackwater.sql import statements as s
 from slackwater.sql.parse import split
-from slackwater.work import definitions, explaining, files, reading, refreshing, telling, verifying
+from slackwater.work import (
+    compacting,
+    definitions,
+    explaining,
+    files,
+    reading,
+    refreshing,
+    telling,
+    verifying,
+)
 from slackwater.work.changes import Transaction
+from slackwater.work.compacting import CompactReport
 from slackwater.work.house import House, Settings
 from slackwater.work.refreshing import RefreshReport
+from slackwater.work.tidying import Tidier
 from slackwater.work.verifying import Verification
 
 T = TypeVar("T")
@@ -32,7 +43,8 @@ def connect(path: str | Path, *, create: bool = True, **settings: Any) -> Wareho
 
     Settings: `placement` ('auto', 'spark', 'local'), `catalog_url` (PostgreSQL instead of
     SQLite), `spark` (a session of yours), `spark_master`, `spark_config`,
-    `lease_wait_seconds`, `load_bytes`, `query_bytes`, `local_memory`.
+    `lease_wait_seconds`, `load_bytes`, `query_bytes`, `local_memory`, `compact` (False: small
+    segments are merged only when asked for).
     """
     root = _folder(path, create, bool(settings.get("catalog_url")))
     try:
@@ -72,6 +84,7 @@ class Warehouse:
 
     def __init__(self, house: House) -> None:
         self._house = house
+        self._tidier = Tidier(house)
         self._transaction: Transaction | None = None
         self._closed = False
         self._recover()
@@ -172,7 +185,7 @@ class Warehouse:
             self._transaction.rollback(error)
             raise
         else:
-            self._transaction.commit()
+            self._commit(self._transaction)
         finally:
             self._transaction = None
 
@@ -186,8 +199,12 @@ class Warehouse:
         except BaseException as error:
             transaction.rollback(error)
             raise
-        transaction.commit()
+        self._commit(transaction)
         return done
+
+    def _commit(self, transaction: Transaction) -> None:
+        transaction.commit()
+        self._tidier.changed(t.name for t in transaction.tables.values())
 
     # -- views
 
@@ -196,7 +213,18 @@ class Warehouse:
         self._require_open()
         self._require_no_transaction("REFRESH")
         chosen = names or tuple(v.name for v in self._house.catalog.snapshot().views())
-        return refreshing.refresh(self._house, chosen, full)
+        reports = refreshing.refresh(self._house, chosen, full)
+        self._tidier.changed(r.view for r in reports if r.mode != "none")
+        return reports
+
+    def compact(self, name: str | None = None) -> list[CompactReport]:
+        """Merge the segments of a table or view (all, if none is named) and of its states.
+
+        This happens beside the work, too, whenever small segments have become many.
+        """
+        self._require_open()
+        self._require_no_transaction("compact()")
+        return compacting.compact(self._house, name)
 
     def verify(self, name: str) -> Verification:
         """Compare a view with a recompute, both ways, row by row."""
@@ -273,6 +301,7 @@ class Warehouse:
             if self._transaction is not None:
                 self._transaction.rollback()
             self._closed = True
+            self._tidier.close()
             self._house.close()
 
     def __enter__(self) -> Self:

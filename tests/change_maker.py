@@ -25,6 +25,8 @@ Content = dict[str, Counter[Row]]
 
 NAN = float("nan")  # one object, so that it equals itself as a key
 INF = float("inf")
+_DOUBLES = {"nan": "sqrt(-1D)", "inf": "1e308D * 10", "-inf": "-1e308D * 10"}
+"""Values without a literal, as both engines compute them."""
 _DAYS = [date(2024, 1, 31), date(2024, 2, 29), date(2024, 3, 1), date(1969, 12, 31)]
 _TIMES = [datetime(2024, 2, 29, h, m, 7, tzinfo=UTC) for h, m in ((0, 0), (9, 30), (23, 59))]
 _NAMES = ["a", "b", "B", "ab", "a ", "", "ä", "ß日"]
@@ -127,6 +129,8 @@ def literal(value: Any, type: str) -> str:
             return f"TIMESTAMP'{value.strftime('%Y').zfill(4)}{value.strftime('-%m-%d %H:%M:%S')}'"
         case "flag":
             return str(value).upper()
+        case "real":
+            return _DOUBLES.get(str(value), f"{value}D")
     return f"CAST('{value}' AS {type})"
 
 

@@ -50,10 +50,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if SPARK_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("spark")
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
     if config.getoption("--no-spark"):
         left_out = [i for i in items if i.get_closest_marker("spark")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [i for i in items if not i.get_closest_marker("spark")]
+
+
+def _group(item: pytest.Item) -> str:
+    """What one process runs: all tests on Spark, which share a session, and those of a file."""
+    return "spark" if item.get_closest_marker("spark") else item.location[0]
 
 
 @pytest.fixture(scope="session")

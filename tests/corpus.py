@@ -37,7 +37,7 @@ def load_reference(spark: SparkSession, kind: str, scale: float = SCALE) -> Spar
     """A session in which the corpus's tables are views on its data."""
     key = (id(spark), kind, scale)
     if key not in _sessions:
-        session = _session(spark)
+        session = new_session(spark)
         for table, path in corpus.generate(kind, scale).items():
             session.read.parquet(str(path)).createOrReplaceTempView(table)
         _sessions[key] = session
@@ -51,7 +51,7 @@ def load_empty(spark: SparkSession, kind: str) -> SparkSession:
     """
     key = (id(spark), kind)
     if key not in _sessions:
-        session = _session(spark)
+        session = new_session(spark)
         for table, schema in corpus.schemas(kind).items():
             empty(session, schema).createOrReplaceTempView(table)
         _sessions[key] = session
@@ -80,7 +80,8 @@ def reference_text(session: SparkSession, sql: str) -> str:
     return tie_broken(sql, lambda table: session.table(table).columns)
 
 
-def _session(spark: SparkSession) -> SparkSession:
+def new_session(spark: SparkSession) -> SparkSession:
+    """A session with names of its own and the settings of another."""
     session = spark.newSession()
     for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone"):
         session.conf.set(setting, spark.conf.get(setting) or "")

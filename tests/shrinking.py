@@ -35,7 +35,7 @@ class Shrinker:
         before = None
         while before != self.stream and time.monotonic() < self.until:
             before = self.stream
-            for smaller in (self._batches, self._rows, self._queries, self._columns):
+            for smaller in (self._batches, self._rows, self._columns, self._queries):
                 while self._take(smaller()):
                     pass
         return self.stream
@@ -130,12 +130,12 @@ class Shrinker:
 
     def _binds(self, tables: tuple[Table, ...], views: tuple[View, ...]) -> bool:
         """Are the queries ones that the front end takes?"""
-        with self.opening() as db:
+        with self.opening() as (db, refresher):
             for table in tables:
                 db.sql(table.ddl)
             try:
                 for view in views:
-                    db.explain(expanded(view, views))
+                    refresher.explain(expanded(view, views))
             except (UserError, sqlglot.ParseError):
                 return False
         return True
@@ -230,7 +230,7 @@ def _drop(values: tuple[T, ...], place: int) -> tuple[T, ...]:
 def _with_rows(stream: Stream, opening: Opening) -> Stream:
     """The same stream, its batches as rows with weights, so that rows can be left out."""
     batches: list[Batch] = []
-    with opening() as db:
+    with opening() as (db, _):
         for table in stream.tables:
             db.sql(table.ddl)
         before = {t.name: Counter[Row]() for t in stream.tables}

@@ -9,7 +9,6 @@ itself raises, the refresh raises too and the view keeps what it held.
 from __future__ import annotations
 
 import random
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,8 +30,8 @@ from tests.change_maker import Batch, Change, ChangeMaker, Table
 from tests.view_maker import ViewMaker
 
 T = TypeVar("T")
-Opening = Callable[[], AbstractContextManager[Warehouse]]
-"""Opens a new, empty warehouse."""
+Opening = Callable[[], AbstractContextManager[tuple[Warehouse, Warehouse]]]
+"""Opens a new, empty warehouse twice: to change and read its tables, and to refresh its views."""
 
 NO_ANSWER = {"NOT_PORTABLE", "NEEDS_SPARK"}
 """Codes of queries that the local engine leaves to Spark."""
@@ -179,18 +178,19 @@ def apply_batch(db: Warehouse, tables: Sequence[Table], changes: Sequence[Change
 def play(stream: Stream, opening: Opening) -> Outcome:
     """The stream in small steps and at once; raises Failure where a view is wrong."""
     outcome = Outcome()
-    with opening() as db:
-        steps = _Player(db, stream, outcome)
+    later = stream.batches[stream.early :]
+    with opening() as (db, refresher):
+        steps = _Player(db, refresher, stream, outcome)
         steps.start()
         steps.refresh(set())
-        for batch in stream.batches[stream.early :]:
+        for batch in later:
             apply_batch(db, stream.tables, batch)
             steps.refresh({change.table for change in batch})
-    with opening() as db:
-        once = _Player(db, stream, Outcome())
+    with opening() as (db, refresher):
+        once = _Player(db, refresher, stream, Outcome())
         once.start()
         once.refresh_all()
-        apply_batch(db, stream.tables, [c for b in stream.batches[stream.early :] for c in b])
+        apply_batch(db, stream.tables, [change for batch in later for change in batch])
         once.require_same(steps)
     return outcome
 
@@ -198,8 +198,11 @@ def play(stream: Stream, opening: Opening) -> Outcome:
 class _Player:
     """One warehouse under the stream."""
 
-    def __init__(self, db: Warehouse, stream: Stream, outcome: Outcome) -> None:
+    def __init__(
+        self, db: Warehouse, refresher: Warehouse, stream: Stream, outcome: Outcome
+    ) -> None:
         self.db = db
+        self.refresher = refresher
         self.stream = stream
         self.outcome = outcome
         self.views: dict[str, str] = {}
@@ -224,7 +227,8 @@ class _Player:
         if reads(view.sql) & names - set(self.views):
             return  # reads a view that could not be created
         made = self._work(
-            view.name, lambda: self.db.sql(f"CREATE MATERIALIZED VIEW {view.name} AS {view.sql}")
+            view.name,
+            lambda: self.refresher.sql(f"CREATE MATERIALIZED VIEW {view.name} AS {view.sql}"),
         )
         if isinstance(made, UserError):
             self.outcome.refused[made.code] += 1
@@ -260,15 +264,15 @@ class _Player:
             _require_equal("steps and one refresh differ", name, self._content(name), held)
 
     def _answer(self, name: str, query: str) -> pa.Table | UserError:
-        return self._work(name, lambda: self.db.sql(query).to_arrow())
+        return self._work(name, lambda: self.refresher.sql(query).to_arrow())
 
     def _refresh_one(self, name: str) -> RefreshReport | UserError:
-        return self._work(name, lambda: self.db.refresh(name)[-1])
+        return self._work(name, lambda: self.refresher.refresh(name)[-1])
 
     def refresh_all(self) -> dict[str, UserError]:
         """Every view to the newest version; the errors of those that raise."""
         if self.stream.together:
-            reports = self._work("", self.db.refresh)
+            reports = self._work("", self.refresher.refresh)
             if not isinstance(reports, UserError):
                 self.outcome.modes.update(r.mode for r in reports)
                 return {}
@@ -348,14 +352,27 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
+class NoSpark:
+    """In place of a session: what only Spark knows is refused, and no Java is started."""
+
+    sparkContext = None  # noqa: N815
+
+    def __getattr__(self, name: str) -> Any:
+        raise UserError("Only Spark could tell.", code="NOT_PORTABLE")
+
+
 def opening(**settings: Any) -> Opening:
-    """Opens warehouses in scratch folders with these settings, on the local engine by default."""
+    """Opens warehouses in scratch folders. Tables live on the local engine; views are refreshed
+    with these settings, by default there too."""
+    local = {"placement": "local", "spark": NoSpark()}
 
     @contextmanager
-    def opened() -> Iterator[Warehouse]:
-        with scratch() as folder:
-            with slackwater.connect(folder, **({"placement": "local"} | settings)) as db:
-                yield db
-            shutil.rmtree(folder / "data", ignore_errors=True)
+    def opened() -> Iterator[tuple[Warehouse, Warehouse]]:
+        with scratch() as folder, slackwater.connect(folder, **local) as db:
+            if not settings:
+                yield db, db
+                return
+            with slackwater.connect(folder, **settings) as refresher:
+                yield db, refresher
 
     return opened

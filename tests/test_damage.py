@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from sqlalchemy import event
 from typer.testing import CliRunner
 
 import slackwater
@@ -98,6 +101,79 @@ def test_a_damaged_warehouse_opens_and_the_doctor_finds_the_file(
         require_published(again)
 
 
+# -- states
+
+
+def state_files(db: Warehouse, view: str) -> list[Path]:
+    snapshot = db.catalog.snapshot()
+    found = snapshot.find(view)
+    assert found is not None
+    return [db.path / s.path for t in snapshot.states(found.id) for s in snapshot.segments(t.id)]
+
+
+@pytest.mark.parametrize("code", DAMAGES)
+def test_a_damaged_state_loses_nothing_and_is_built_again(sales: Warehouse, code: str) -> None:
+    """The refresh that needs it stops; the view stays readable; a full refresh makes it whole."""
+    damaged = state_files(sales, "total")[0]
+    DAMAGES[code](damaged)
+    sales.sql("INSERT INTO sales VALUES (3, 5)")
+    with pytest.raises(StateError, match=damaged.name) as error:
+        sales.refresh()
+    assert error.value.code == code
+    assert "refresh the view in full" in error.value.hint
+    assert sales.sql("SELECT * FROM total").fetchall() == [(30,)]
+    sales.refresh("total", full=True)
+    assert sales.sql("SELECT * FROM total").fetchall() == [(35,)]
+    sales.sql("INSERT INTO sales VALUES (4, 5)")
+    assert sales.refresh()[0].mode == "incremental"
+    assert sales.verify("total")
+    require_no_garbage(sales)
+
+
+@pytest.mark.parametrize("code", DAMAGES)
+def test_the_doctor_tells_which_views_to_rebuild_and_which_tables_to_restore(
+    db: Warehouse, code: str
+) -> None:
+    db.sql("CREATE TABLE fine (x INT); CREATE TABLE lost (x INT)")
+    db.sql("INSERT INTO fine VALUES (1); INSERT INTO lost VALUES (1)")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT x, count(*) AS n FROM fine GROUP BY x")
+    db.sql("CREATE MATERIALIZED VIEW whole AS SELECT x FROM fine")
+    db.refresh()
+    DAMAGES[code](state_files(db, "v")[0])
+    DAMAGES[code](files(db, "lost")[0])
+    db.close()
+    restore = "Restore from a backup, or drop and load again: lost."
+    rebuild = "Rebuild from the tables with 'slackwater refresh --full': v."
+    assert advice(db.path) == f"{restore} {rebuild}"
+    rebuilt = CliRunner().invoke(
+        app, ["--warehouse", str(db.path), "--placement", "local", "refresh", "--full", "v"]
+    )
+    assert rebuilt.exit_code == 0, rebuilt.output
+    assert advice(db.path) == restore
+    with slackwater.connect(db.path, placement="local") as again:
+        assert again.verify("v")
+
+
+def advice(path: Path) -> str:
+    """What the doctor says of the segments."""
+    told = CliRunner().invoke(app, ["--warehouse", str(path), "doctor", "--json"])
+    assert told.exit_code == 3
+    return str(next(f["advice"] for f in json.loads(told.stdout) if f["check"] == "segments"))
+
+
+@pytest.mark.parametrize("code", DAMAGES)
+def test_compacting_a_damaged_relation_leaves_it_as_it_is(sales: Warehouse, code: str) -> None:
+    sales.sql("INSERT INTO sales VALUES (3, 5)")
+    sales.refresh()
+    damaged = state_files(sales, "total")[0]
+    DAMAGES[code](damaged)
+    with pytest.raises(StateError, match=damaged.name) as error:
+        sales.compact("total")
+    assert error.value.code == code
+    assert state_files(sales, "total")[0] == damaged
+    assert sales.sql("SELECT * FROM total").fetchall() == [(35,)]
+
+
 # -- a full disk
 
 
@@ -127,6 +203,31 @@ def test_a_disk_that_fills_up_leaves_the_old_version(db: Warehouse, full_disk: l
     db.sql("INSERT INTO t VALUES (3)")
     assert sorted(db.sql("SELECT * FROM t").fetchall()) == [(1,), (3,)]
     require_no_garbage(db)
+
+
+def test_a_disk_that_fills_up_in_a_refresh_or_compaction_leaves_the_old_version(
+    db: Warehouse, full_disk: list[str]
+) -> None:
+    db.sql("CREATE TABLE t (x INT); INSERT INTO t VALUES (1)")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT x, count(*) AS n FROM t GROUP BY x")
+    db.refresh()
+    db.sql("INSERT INTO t VALUES (1), (2)")
+    require_full(db.refresh, full_disk)
+    assert db.sql("SELECT * FROM v").fetchall() == [(1, 1)]
+    assert db.refresh()[0].mode == "incremental"
+    require_full(db.compact, full_disk)
+    assert sorted(db.sql("SELECT * FROM v").fetchall()) == [(1, 2), (2, 1)]
+    assert db.compact()
+    assert db.verify("v")
+    require_no_garbage(db)
+
+
+def require_full(work: Callable[[], object], full_disk: list[str]) -> None:
+    full_disk.append("full")
+    with pytest.raises(StateError) as error:
+        work()
+    assert error.value.code == "DISK_FULL"
+    full_disk.clear()
 
 
 def test_a_disk_that_fills_up_while_publishing_delays_only_the_publication(
@@ -227,3 +328,38 @@ def test_a_read_only_disk_is_told_in_one_error(tmp_path: Path) -> None:
             slackwater.connect(tmp_path / "disk" / "w")
         assert error.value.code in ("NOT_WRITABLE", "CATALOG_UNAVAILABLE")
         assert "written" in str(error.value)
+
+
+@contextmanager
+def _read_only(db: Warehouse) -> Iterator[None]:
+    def query_only(connection: Any, *_: object) -> None:
+        connection.execute("PRAGMA query_only = ON")
+
+    engine = db.catalog._database._engine
+    engine.dispose()
+    event.listen(engine, "connect", query_only)
+    try:
+        yield
+    finally:
+        event.remove(engine, "connect", query_only)
+        engine.dispose()
+
+
+def test_a_catalog_that_cannot_be_written_is_told_and_nothing_is_lost(
+    db: Warehouse,
+) -> None:
+    db.sql("CREATE TABLE t (x INT); INSERT INTO t VALUES (1)")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT x, count(*) AS n FROM t GROUP BY x")
+    db.refresh()
+    db.sql("INSERT INTO t VALUES (2)")
+    db.refresh()
+    db.sql("INSERT INTO t VALUES (3)")
+    with _read_only(db):
+        for work in (db.refresh, db.compact, lambda: db.sql("DELETE FROM t")):
+            with pytest.raises(StateError) as error:
+                work()
+            assert error.value.code == "CATALOG_UNAVAILABLE", str(error.value)
+    assert {r.mode for r in db.refresh()} == {"incremental"}
+    assert sorted(db.sql("SELECT * FROM v").fetchall()) == [(1, 1), (2, 1), (3, 1)]
+    assert db.verify("v")
+    require_no_garbage(db)

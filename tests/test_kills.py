@@ -18,6 +18,7 @@ import pytest
 
 import slackwater
 from slackwater import faults
+from tests import killing
 from tests.conftest import SEED
 from tests.processes import Child, python
 from tests.works import (
@@ -49,6 +50,8 @@ REACHED: dict[str, tuple[str, ...]] = {
     "drop": COMMIT,
     "refresh": (*WRITE, *PUBLISH, "collect.before:2"),
     "refresh_both": (*WRITE, *TWICE, *PUBLISH, "publish.after:2", "collect.before:2"),
+    "refresh_changes": (*WRITE, *TWICE, "segment.written:3", *PUBLISH, "collect.before:2"),
+    "compact": (*WRITE, *TWICE, "commit.inside:2", "commit.after:3"),
     "collect": (*COLLECT, "collect.before:2", "collect.between:2", "collect.between:3"),
     "reopen": (*OPEN, *PUBLISH),
 }
@@ -111,7 +114,7 @@ def kill(warehouse: Path, work: str, point: str) -> None:
 
 def expected(states: dict[str, State], work: str, point: str) -> State | None:
     """The state that must be found; None where the work had only half of its commits done."""
-    if point == "commit.after:2" or work in ("collect", "reopen"):
+    if point == "commit.after:2" or work in ("collect", "compact", "reopen"):
         return states[work]
     if work == "apply" and point == "commit.after":
         return None
@@ -149,6 +152,20 @@ def test_a_second_kill_while_the_first_is_cleared_up_loses_nothing(
     kill(warehouse, "reopen", "publish.before_pointer")
     kill(warehouse, "collect", "collect.between")
     require_whole(warehouse, "refresh_both", states["reopen"], states["refresh_both"])
+
+
+@pytest.mark.parametrize(
+    "kills", [4, pytest.param(40, marks=[pytest.mark.proof, pytest.mark.timeout(600)])]
+)
+def test_a_stream_that_is_killed_again_and_again_loses_and_doubles_nothing(
+    tmp_path: Path, rng: random.Random, kills: int
+) -> None:
+    """Changes, refreshes and compactions; `make soak` kills 200 times."""
+    seed = rng.randrange(10**6)
+    killing.build(tmp_path / "stream")
+    for _ in range(kills):
+        killing.kill_one(tmp_path / "stream", seed, rng)
+    killing.finish(tmp_path / "stream", seed)
 
 
 SPARK_WORK = """

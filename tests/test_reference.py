@@ -57,16 +57,16 @@ CASES = {
         "SELECT 1, a, row_number() OVER (PARTITION BY a ORDER BY b DESC, k) AS n, k FROM t"
     ),
     "SELECT a, lag(b) OVER (ORDER BY k), rank() OVER (ORDER BY k) FROM t": (
-        "SELECT a, lag(b) OVER (ORDER BY k, a), rank() OVER (ORDER BY k) FROM t"
+        "SELECT a, lag(b) OVER (ORDER BY k, a, b), rank() OVER (ORDER BY k) FROM t"
     ),
     "SELECT a, count(*), ntile(2) OVER (ORDER BY max(b)) FROM t GROUP BY a": (
         "SELECT a, count(*), ntile(2) OVER (ORDER BY max(b), a, count(*)) FROM t GROUP BY a"
     ),
     "SELECT a, sum(b) OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t": (
-        "SELECT a, sum(b) OVER (ORDER BY k, a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t"
+        "SELECT a, sum(b) OVER (ORDER BY k, a, b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t"
     ),
     "SELECT a, first_value(b) OVER (ORDER BY k), last_value(b) OVER (ORDER BY k) FROM t": (
-        "SELECT a, first_value(b) OVER (ORDER BY k, a), last_value(b) OVER (ORDER BY k) FROM t"
+        "SELECT a, first_value(b) OVER (ORDER BY k, a, b), last_value(b) OVER (ORDER BY k) FROM t"
     ),
     "SELECT a, row_number() OVER w, rank() OVER w FROM t WINDOW w AS (ORDER BY b)": (
         "SELECT a, row_number() OVER (ORDER BY b, a), rank() OVER w FROM t WINDOW w AS (ORDER BY b)"

@@ -25,8 +25,9 @@ VIEWS = 6
 STREAMS = 350 if PROOF else 54
 LEAST_VIEWS = 2_000 if PROOF else 300
 SPARK_VIEWS = 4
-SPARK_STREAMS = 16 if PROOF else 6
-LEAST_SPARK_VIEWS = 60 if PROOF else 20
+LEAST_SPARK_VIEWS = 3
+"""Of a stream; Spark refuses a query now and then."""
+SPARK_STREAMS = 20 if PROOF else 7
 
 Played = tuple[Outcome, str]
 """What came of a stream, and how it failed if it did."""
@@ -60,8 +61,10 @@ def played(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Played]]
 def _wanted(items: Sequence[pytest.Item]) -> list[str]:
     if any(i.name == "test_there_are_enough_streams" for i in items):
         return seeds(STREAMS)
-    calls = [getattr(i, "callspec", None) for i in items]
-    return [c.params["seed"] for c in calls if c is not None and "seed" in c.params]
+    calls = [
+        getattr(i, "callspec", None) for i in items if "played" in getattr(i, "fixturenames", ())
+    ]
+    return [c.params["seed"] for c in calls if c is not None]
 
 
 @pytest.mark.parametrize("seed", seeds(STREAMS))
@@ -72,7 +75,7 @@ def test_views_equal_recompute(seed: str, played: dict[str, Future[Played]]) -> 
 
 
 def test_there_are_enough_streams(played: dict[str, Future[Played]]) -> None:
-    """Few views are refused, few raise, and most refreshes after a change are incremental."""
+    """Few views are refused, and few of them raise."""
     total = Outcome()
     for future in played.values():
         total.add(future.result()[0])
@@ -81,15 +84,11 @@ def test_there_are_enough_streams(played: dict[str, Future[Played]]) -> None:
     assert total.compared > 4 * total.views, total
 
 
-def test_views_equal_recompute_on_spark(spark: SparkSession) -> None:
-    """One test, so that it can ask for a number of views however many Spark refuses."""
-    total = Outcome()
-    for number in range(SPARK_STREAMS):
-        seed = f"{SEED}-spark-{number}"
-        stream = make_stream(seed, SPARK_VIEWS, batches=3, spark=True)
-        try:
-            total.add(play(stream, opening(placement="spark", spark=spark)))
-        except Failure as failure:
-            pytest.fail(f"seed {seed!r}: {failure}\n\n{script(stream, 'spark')}", pytrace=False)
-    print(total)
-    assert total.views >= LEAST_SPARK_VIEWS, total
+@pytest.mark.parametrize("seed", [f"{SEED}-spark-{i}" for i in range(SPARK_STREAMS)])
+def test_views_equal_recompute_on_spark(seed: str, spark: SparkSession) -> None:
+    stream = make_stream(seed, SPARK_VIEWS, batches=2, spark=True)
+    try:
+        outcome = play(stream, opening(placement="spark", spark=spark))
+    except Failure as failure:
+        pytest.fail(f"seed {seed!r}: {failure}\n\n{script(stream, 'spark')}", pytrace=False)
+    assert outcome.views >= LEAST_SPARK_VIEWS, outcome

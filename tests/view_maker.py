@@ -7,20 +7,23 @@ grouped, compared or ordered by them: only an outermost query delivers them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tests.expression_maker import Columns, Source, Sources
 from tests.from_maker import FromMaker
 
-FRAMES = [
-    "",
+ROWS = [
     " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
     " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
     " ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
+]
+RANGES = [
+    "",
     " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
     " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
 ]
-SPARK_FRAMES = [" RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING"]
+SPARK_RANGES = [" RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING"]
 
 
 class ViewMaker(FromMaker):
@@ -187,49 +190,75 @@ class ViewMaker(FromMaker):
         return f"{text} ON {on}", tuple(outer)
 
     def _window(self, depth: int) -> tuple[str, Columns]:
+        """One window that may depend on the order of peers, and one that does not.
+
+        Ties are broken by the select list, so it has every column that the windows use.
+        """
         sources, tables = self._from(depth)
-        items, columns = self._items(self.kinds(sources, self.rng.randint(1, 3)), sources, 0)
-        for _ in range(self.rng.choice([1, 1, 2])):
-            call, kind = self._window_call(sources)
+        items, columns = self._items(self.kinds(sources, self.rng.randint(1, 2)), sources, 0)
+        calls = [self._any_window(sources)]
+        if self.rng.random() < 0.4:
+            calls.append(self._window_of_peers(sources))
+        used = {name for call, _ in calls for name in re.findall(r"\bs\d+\.\w+", call)}
+        for source in sources:
+            for name, kind in source.columns:
+                if f"{source.alias}.{name}" in used:
+                    calls.append((f"{source.alias}.{name}", kind))
+        for call, kind in calls:
             columns = (*columns, (self._name("c"), kind))
             items.append(f"{call} AS {columns[-1][0]}")
         return f"SELECT {', '.join(items)} FROM {tables}{self._where(sources, depth)}", columns
 
-    def _window_call(self, sources: Sources) -> tuple[str, str]:
-        kind = self.kind(sources)
-        value, number = self.simple(kind, sources), self.simple("number", sources)
-        part = self.kind(sources)
-        partition = f"PARTITION BY {self.value(part, sources)}" if self.rng.random() < 0.8 else ""
-        order = self.simple("number", sources)
+    def _over(self, sources: Sources) -> tuple[str, str]:
+        """PARTITION BY, if any, and ORDER BY."""
+        part = self.value(self.kind(sources), sources)
+        partition = f"PARTITION BY {part} " if self.rng.random() < 0.8 else ""
         direction = self.rng.choice(["", " DESC", " NULLS LAST"])
-        by_order = f"{partition} ORDER BY {order}{direction}".strip()
+        return partition, f"ORDER BY {self.simple('number', sources)}{direction}"
+
+    def _any_window(self, sources: Sources) -> tuple[str, str]:
+        if self.rng.random() < 0.4:
+            return self._window_of_peers(sources)
+        kind = self.kind(sources)
+        value = self.simple(kind, sources)
+        partition, order = self._over(sources)
+        calls = [
+            ("row_number()", "number"),
+            ("ntile(2)", "number"),
+            (f"lag({value})", kind),
+            (f"lead({value}, 2)", kind),
+        ]
         if self.rng.random() < 0.5:
-            call, result = self.rng.choice(
-                [
-                    ("row_number()", "number"),
-                    ("rank()", "number"),
-                    ("dense_rank()", "number"),
-                    ("ntile(2)", "number"),
-                    (f"lag({value})", kind),
-                    (f"lead({value}, 2)", kind),
-                ]
+            call, result = self.rng.choice(calls)
+            return f"{call} OVER ({partition}{order})", result
+        framed = [(f"first_value({value})", kind), (f"last_value({value})", kind)]
+        call, result = self.rng.choice([*framed, *self._window_sums(sources)])
+        return f"{call} OVER ({partition}{order}{self.rng.choice(ROWS)})", result
+
+    def _window_of_peers(self, sources: Sources) -> tuple[str, str]:
+        """All peers get one value."""
+        partition, order = self._over(sources)
+        if self.rng.random() < 0.3:
+            return (
+                f"{self.rng.choice(['rank()', 'dense_rank()'])} OVER ({partition}{order})",
+                "number",
             )
-            return f"{call} OVER ({by_order})", result
-        call, result = self.rng.choice(
-            [
-                (f"sum({number})", "number"),
-                ("count(*)", "number"),
-                (f"count({value})", "number"),
-                (f"min({value})", kind),
-                (f"max({value})", kind),
-                (f"first_value({value})", kind),
-                (f"last_value({value})", kind),
-            ]
-        )
-        frame = self.rng.choice(FRAMES if self.portable else FRAMES + SPARK_FRAMES)
-        if self.rng.random() < 0.3 and "value" not in call:
-            return f"{call} OVER ({partition})", result
-        return f"{call} OVER ({by_order}{frame})", result
+        call, result = self.rng.choice(self._window_sums(sources))
+        if self.rng.random() < 0.3:
+            return f"{call} OVER ({partition.strip()})", result
+        frames = RANGES if self.portable else RANGES + SPARK_RANGES
+        return f"{call} OVER ({partition}{order}{self.rng.choice(frames)})", result
+
+    def _window_sums(self, sources: Sources) -> list[tuple[str, str]]:
+        kind = self.kind(sources)
+        value = self.simple(kind, sources)
+        return [
+            (f"sum({self.simple('number', sources)})", "number"),
+            ("count(*)", "number"),
+            (f"count({value})", "number"),
+            (f"min({value})", kind),
+            (f"max({value})", kind),
+        ]
 
     def _best(self, depth: int) -> tuple[str, Columns]:
         """The first rows of each group."""

@@ -106,6 +106,15 @@ def refresh_both(db: Warehouse) -> None:
     db.refresh("rich", "total", full=True)
 
 
+def refresh_changes(db: Warehouse) -> None:
+    """By their changes: states and rows of three views, one of them on another."""
+    assert {r.mode for r in db.refresh()} <= {"incremental", "none"}
+
+
+def compact(db: Warehouse) -> None:
+    db.compact()
+
+
 def collect(db: Warehouse) -> None:
     collect_garbage(db.catalog, db._house.storage, grace_seconds=0)
 
@@ -128,6 +137,8 @@ WORKS: dict[str, Callable[[Warehouse], None]] = {
         drop,
         refresh,
         refresh_both,
+        refresh_changes,
+        compact,
         collect,
         reopen,
     )

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from slackwater.cli import (
     bench,
+    compacting,
     create,
     demo,
     doctor,
@@ -127,6 +128,7 @@ app.command("verify")(refreshing.verify)
 app.command("explain")(inspecting.explain)
 app.command("status")(inspecting.status)
 app.command("history")(inspecting.history)
+app.command("compact")(compacting.compact)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.add_typer(bench.app, name="bench")

@@ -23,6 +23,12 @@ from slackwater.cli.context import QUIET, Session, session
 from slackwater.cli.output import print_table, size, table, to_json
 from slackwater.errors import UserError
 
+SUMMARIES = (
+    ("medians", "median"),
+    ("medians_of_changed", "median of changed"),  # without views that had nothing to do
+    ("lowest", "lowest"),
+)
+
 app = typer.Typer(help="Measure on this machine what refreshing saves.", no_args_is_help=True)
 
 
@@ -141,11 +147,11 @@ def _times(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
     for placement in ("spark", "auto"):
         names += [f"{placement}: s", "cpu s", "× Spark", "cpu ×", "× local", "cpu ×"]
     rows = [_times_line(query) for query in part["queries"]]
-    return [*names, "exact"], [*rows, _summary_line(part, "medians"), _summary_line(part, "lowest")]
+    return [*names, "exact"], [*rows, *(_summary_line(part, *what) for what in SUMMARIES)]
 
 
-def _summary_line(part: dict[str, Any], what: str) -> list[Any]:
-    line: list[Any] = [what.removesuffix("s"), "", "", "", ""]
+def _summary_line(part: dict[str, Any], what: str, name: str) -> list[Any]:
+    line: list[Any] = [name, "", "", "", ""]
     for placement in ("spark", "auto"):
         line += ["", "", *_ratios(part[what][placement])]
     return [*line, ""]

@@ -29,7 +29,7 @@ def status(
     ctx: typer.Context,
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
-    """Show the tables and views: version, rows, bytes, and which views are behind."""
+    """Show tables, views and what is kept for them: version, rows, bytes, which are behind."""
     own = session(ctx)
     with own.open() as db:
         found = db.status()
@@ -41,6 +41,11 @@ def status(
     print_table(
         own.out, table((*names, "as of", "fresh"), map(_viewed, found["views"]), title="Views")
     )
+    states = [(v["name"], s) for v in found["views"] for s in v["states"]]
+    if states:
+        names = ("view", "state", "version", "rows", "size", "segments")
+        lines = [_stored(s | {"name": view}) for view, s in states]
+        print_table(own.out, table(names, lines, title="States"))
 
 
 def history(

@@ -34,6 +34,7 @@ from slackwater.algebra.relation import (
 )
 from slackwater.engine.blocks import Block, block_of
 from slackwater.engine.dialects import Dialect
+from slackwater.engine.null_safe import equal_keys
 from slackwater.engine.spark_sql import fill
 from slackwater.errors import InternalError
 from slackwater.tvr.time import CHANGE
@@ -278,6 +279,8 @@ class _Compiler:
             return (
                 f"SELECT {kept} FROM {left} l WHERE {outer} NOT IN (SELECT {inner} FROM {right} r)"
             )
+        if self.dialect.prunes_by_equality and (found := equal_keys(node)):
+            return self._semi_join(node, *found)
         condition = self.dialect.predicate(node.condition, rows)
         words = {
             "left": "LEFT JOIN",
@@ -292,6 +295,18 @@ class _Compiler:
             f"SELECT {hint}{self.labelled(shown)} FROM {left} l {words[node.how]} {right} r"
             f" ON {condition}"
         )
+
+    def _semi_join(self, node: Join, equal: Expr, missed: int | None) -> str:
+        """By `=`, and apart from it by keys that are NULL."""
+        left, right = self.names[node.left], self.names[node.right]
+        rows = self.row(node.left, "l") + self.row(node.right, "r")
+        join = f"SELECT {self.labelled(rows[: node.width])} FROM {left} l {self.dialect.semi_join}"
+        text = f"{join} {right} r ON {self.dialect.predicate(equal, rows)}"
+        if missed is None:
+            return text
+        nulls = f"(SELECT * FROM {right} WHERE c{missed} IS NULL)"
+        condition = self.dialect.predicate(node.condition, rows)
+        return f"{text} UNION ALL {join} {nulls} r ON {condition}"
 
     @text.register
     def _(self, node: Aggregate) -> str:

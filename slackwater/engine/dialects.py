@@ -25,6 +25,7 @@ class Dialect:
     same: str  # null-safe equality
     repeat: str  # joins each row with 1 … {weight}
     broadcast: str  # hint that some inputs are small
+    prunes_by_equality: bool  # does a scan read less where keys are compared by `=` alone?
     cte_hints: bool  # can it be told whether to compute a common table expression once?
 
 
@@ -49,6 +50,7 @@ SPARK = Dialect(
     same="<=>",
     repeat="LATERAL VIEW explode(sequence(CAST(1 AS BIGINT), {weight})) r AS i",
     broadcast="/*+ BROADCAST({}) */ ",
+    prunes_by_equality=False,
     cte_hints=False,
 )
 
@@ -64,5 +66,6 @@ LOCAL = Dialect(
     same="IS NOT DISTINCT FROM",
     repeat="CROSS JOIN LATERAL (SELECT unnest(range(CAST({weight} AS BIGINT))) AS i) r",
     broadcast="",
+    prunes_by_equality=True,
     cte_hints=True,
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import Dialect
-from slackwater.types import WEIGHT, Map, Schema
+from slackwater.types import BIGINT, WEIGHT, Map, Schema
 
 Read = Callable[[Sequence[Segment], Schema], str]
 """FROM text for plain files: the columns of the schema and, with it, the weight."""
@@ -92,7 +92,6 @@ def _split(plain: str, changes: str, deletions: str, schema: Schema, dialect: Di
 
 
 def _no_rows(schema: Schema, dialect: Dialect) -> str:
-    columns = ", ".join(
-        f"CAST(NULL AS {dialect.type_name(f.type)}) AS {dialect.quote(f.name)}" for f in schema
-    )
-    return f"SELECT {columns}, CAST(NULL AS BIGINT) AS {WEIGHT} WHERE FALSE"
+    columns = [(f.type, dialect.quote(f.name)) for f in schema] + [(BIGINT, WEIGHT)]
+    nulls = ", ".join(f"CAST(NULL AS {dialect.type_name(t)}) AS {name}" for t, name in columns)
+    return f"SELECT {nulls} WHERE FALSE"

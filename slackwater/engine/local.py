@@ -36,6 +36,8 @@ class LocalEngine:
                 self._connection = duckdb.connect(":memory:")
                 self._connection.execute("SET TimeZone = 'UTC'")
                 self._connection.execute("SET enable_progress_bar = false")
+                # segments come and go, and the system caches files anyway
+                self._connection.execute("SET enable_external_file_cache = false")
                 self._connection.execute("SET arrow_large_buffer_size = false")
                 spill = str(self._root / "spill").replace("'", "''")
                 self._connection.execute(f"SET temp_directory = '{spill}'")

@@ -273,10 +273,15 @@ class _Measure:
     bytes: int = 0
     started: float = field(default_factory=time.perf_counter)
     cpu: float = -1.0
+    read: int = 0
 
     def __post_init__(self) -> None:
         self.engine = self.placement.engine
         self.cpu = self._cpu()
+        self.read = self._read()
+
+    def _read(self) -> int:
+        return bytes_read(os.getpid()) + bytes_read(self.runner.spark.process_id)
 
     def _cpu(self) -> float:
         return time.process_time() + cpu_seconds(self.runner.spark.process_id)
@@ -286,7 +291,10 @@ class _Measure:
         seconds = time.perf_counter() - self.started
         spent = max(0.0, self._cpu() - self.cpu)
         reason = self.placement.reason
-        report = StepReport(self.name, engine, seconds, spent, self.rows, self.bytes, "end", reason)
+        read = max(0, self._read() - self.read)
+        report = StepReport(
+            self.name, engine, seconds, spent, self.rows, self.bytes, "end", reason, read
+        )
         self.runner.reports.append(report)
         if self.runner.on_step is not None:
             self.runner.on_step(report)
@@ -309,6 +317,17 @@ def cpu_seconds(process_id: int | None) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def bytes_read(process_id: int | None) -> int:
+    """What a process of this machine has read from files, cached or not; 0 if unknown."""
+    if process_id is None:
+        return 0
+    try:
+        fields = Path(f"/proc/{process_id}/io").read_text().split()
+    except OSError:
+        return 0
+    return int(fields[fields.index("rchar:") + 1])
 
 
 def require_not_null(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from slackwater import faults
 
-ROW_GROUP_ROWS = 128 * 1024
+ROW_GROUP_ROWS = 32 * 1024  # few enough that a change of some keys reads little
 ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory; wide rows make shorter row groups
 FILE_BYTES = 128 * 1024 * 1024
 

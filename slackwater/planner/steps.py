@@ -31,6 +31,7 @@ class StepReport:
     bytes: int
     state: str = "end"
     reason: str = ""
+    bytes_read: int = 0  # by this process and its Spark; 0 where the system does not tell
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -41,5 +42,6 @@ class StepReport:
             "cpu_seconds": round(self.cpu_seconds, 6),
             "rows": self.rows,
             "bytes": self.bytes,
+            "bytes_read": self.bytes_read,
             "reason": self.reason,
         }

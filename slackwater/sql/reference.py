@@ -103,7 +103,7 @@ def _order_peers(select: exp.Select, columns: Columns | None) -> bool:
         if not _depends_on_peers(window):
             continue
         ties = _ties(select, columns) if ties is None else ties
-        changed |= _append(window, ties)
+        changed |= _append(window, [*ties, *_arguments(window)])
         if window is not call:
             call.replace(window)
     return changed
@@ -137,7 +137,8 @@ def _copied(part: exp.Expr | list[exp.Expr]) -> exp.Expr | list[exp.Expr]:
 
 def _depends_on_peers(window: exp.Window) -> bool:
     """Numbering and neighbours do; frames of rows do, unless they hold the whole partition;
-    the first value of a range does, if the range begins with the partition."""
+    the first value of a range does, if the range begins with the partition, and the last, if it
+    ends with it."""
     name, spec = _function_name(window), window.args.get("spec")
     if name in ORDER_SENSITIVE_WINDOWS:
         return True
@@ -145,7 +146,9 @@ def _depends_on_peers(window: exp.Window) -> bool:
     if spec is not None and spec.args["kind"].upper() == "ROWS":
         return name in _FIRST_OR_LAST or bounds != ("UNBOUNDED", "UNBOUNDED")
     ordered = window.args.get("order") is not None
-    return name in ("first", "first_value") and ordered and bounds[0] == "UNBOUNDED"
+    from_the_start = name in ("first", "first_value") and bounds[0] == "UNBOUNDED"
+    to_the_end = name in ("last", "last_value") and bounds[1] == "UNBOUNDED"
+    return ordered and (from_the_start or to_the_end)
 
 
 def _bound(spec: exp.Expr, side: str) -> str:
@@ -179,11 +182,21 @@ def _is_constant(item: exp.Expr) -> bool:
     )
 
 
+def _arguments(window: exp.Window) -> list[exp.Expr]:
+    """What the function reads, as far as it can order peers: rows alike in that, too, give the
+    same value."""
+    call = window.this
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        call = call.this
+    return [a for a in call.expressions if not _is_constant(a) and not isinstance(a, exp.Star)]
+
+
 def _append(window: exp.Window, ties: list[exp.Expr]) -> bool:
     order = window.args.get("order")
     keys = list(order.expressions) if order else []
     known = [key.this for key in keys] + list(window.args.get("partition_by") or ())
-    added = [_ascending(tie.copy()) for tie in ties if tie not in known]
+    wanted = [tie for i, tie in enumerate(ties) if tie not in known and tie not in ties[:i]]
+    added = [_ascending(tie.copy()) for tie in wanted]
     if added:
         window.set("order", exp.Order(expressions=[*keys, *added]))
     return bool(added)

@@ -305,7 +305,8 @@ def _tie_broken(call: Expr, ties: list[Expr]) -> WindowCall:
     if not _depends_on_peers(call):
         return call
     known = {k.arg for k in call.order_by} | set(call.partition_by)
-    added = tuple(tie_break(t) for t in dict.fromkeys(ties) if t not in known)
+    read = [a for a in call.args if _breaks_ties(a)]  # alike in that, too: the same value
+    added = tuple(tie_break(t) for t in dict.fromkeys([*ties, *read]) if t not in known)
     return call.replace(order_by=call.order_by + added)
 
 
@@ -313,13 +314,22 @@ def _depends_on_peers(call: WindowCall) -> bool:
     if call.name in ORDER_SENSITIVE_WINDOWS:
         return True
     if call.frame is None or call.frame.unit != "rows":
-        return call.name in ("first_value", "first") and _from_the_start(call)
+        return _from_the_start(call) or _to_the_end(call)
     bounded = call.frame.start is not None or call.frame.end is not None
     return bounded or call.name in ("first_value", "last_value", "nth_value", "first", "last")
 
 
 def _from_the_start(call: WindowCall) -> bool:
-    return call.frame is not None and call.frame.start is None and bool(call.order_by)
+    """The first value of a range that begins with the partition: order by more columns makes the
+    range shorter at its other end only."""
+    begins = call.frame is not None and call.frame.start is None and bool(call.order_by)
+    return begins and call.name in ("first_value", "first")
+
+
+def _to_the_end(call: WindowCall) -> bool:
+    """The last value of a range that ends with the partition."""
+    ends = call.frame is not None and call.frame.end is None and bool(call.order_by)
+    return ends and call.name in ("last_value", "last")
 
 
 # -- select list, DISTINCT, order

@@ -2,7 +2,7 @@
 
 No right joins, no delivery order; NOT IN as an anti join and two flags; distinct aggregates as
 aggregates of distinct rows; extrema of a whole relation as extrema of its first row in order;
-no columns that nobody reads.
+conditions in the joins that they speak of; no columns that nobody reads.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relati
 from slackwater.sql import build
 from slackwater.tvr.aggregates import simplified
 from slackwater.tvr.prune import prune
+from slackwater.tvr.push import push
 from slackwater.types import BIGINT, BOOLEAN
 
 
 def normalize(relation: Relation) -> Relation:
     """The same multiset in normal form."""
     plain: Relation = relation.rewrite(_normal)
-    return prune(plain)
+    return prune(push(plain))
 
 
 def _normal(node: Relation) -> Relation:

@@ -37,6 +37,7 @@ class Settings:
     load_bytes: int = LOAD_BYTES
     query_bytes: int = QUERY_BYTES
     local_memory: str = ""
+    compact: bool = True  # merge small segments beside the work
 
     def __post_init__(self) -> None:
         if self.placement not in PLACEMENTS:

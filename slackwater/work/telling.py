@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.algebra.relation import Aggregate, Relation, Scan
-from slackwater.catalog.model import Segment, Table, View
-from slackwater.errors import UserError, nearest
+from slackwater.catalog.model import Segment, State, Table, View
 from slackwater.result import Result
 from slackwater.sql.build import count_star
 from slackwater.types import STRING, WEIGHT, Field
@@ -55,13 +54,7 @@ def show(house: House, what: str) -> Result:
 def describe(house: House, name: str) -> Result:
     """DESCRIBE: the columns of a table or view."""
     world = World(house, house.catalog.snapshot(), defining=True)
-    found = world.snapshot.find(name)
-    if found is None:
-        raise UserError(
-            f"Table or view '{name}' does not exist.",
-            code="UNKNOWN_TABLE",
-            hint=nearest(name, world.known_names()),
-        )
+    found = world.relation(name)
     defaults = found.defaults if isinstance(found, Table) else {}
     rows = [
         {
@@ -168,21 +161,28 @@ def _view_status(house: House, world: World, view: View) -> dict[str, Any]:
             for id, at in view.as_of.items()
             if id in world.snapshot
         },
+        "states": [_state_status(world, s) for s in world.snapshot.states(view.id)],
     } | _sums(house, world.segments(view.id))
+
+
+def _state_status(world: World, state: State) -> dict[str, Any]:
+    """What is kept of one operator. Its rows are those that are stored: what they add up to is
+    known when they are read, or compacted."""
+    segments = world.segments(state.id)
+    return {
+        "kind": state.kind,
+        "columns": len(state.schema),
+        "version": state.version,
+        "rows": sum(s.rows for s in segments),
+        "bytes": sum(s.bytes for s in segments),
+        "segments": len(segments),
+    }
 
 
 def history(house: House, name: str | None, limit: int) -> list[dict[str, Any]]:
     """The newest events, of everything or of one table or view."""
     relation = None
     if name is not None:
-        world = World(house, house.catalog.snapshot(), defining=True)
-        found = world.snapshot.find(name)
-        if found is None:
-            raise UserError(
-                f"Table or view '{name}' does not exist.",
-                code="UNKNOWN_TABLE",
-                hint=nearest(name, world.known_names()),
-            )
-        relation = found.id
+        relation = World(house, house.catalog.snapshot(), defining=True).relation(name).id
     events = house.catalog.events(relation=relation, limit=limit)
     return [{"kind": e.kind, "at": e.at, **e.body} for e in events]

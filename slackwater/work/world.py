@@ -112,6 +112,17 @@ class World:
             or "There are no views yet; create one with CREATE MATERIALIZED VIEW.",
         )
 
+    def relation(self, name: str) -> Table | View:
+        """A table or view by name."""
+        found = self.snapshot.find(name)
+        if found is None:
+            raise UserError(
+                f"Table or view '{name}' does not exist.",
+                code="UNKNOWN_TABLE",
+                hint=nearest(name, self.known_names()),
+            )
+        return found
+
     def segments(self, id: str) -> tuple[Segment, ...]:
         """The segments of a relation, pending ones included."""
         kept = () if id in self.pending.replaced else self.snapshot.segments(id)

@@ -1,0 +1,185 @@
+"""Compaction: many small segments written anew as few that add up to the same.
+
+It is a run of its own under a lease of its own: changes and refreshes of the same relation go on
+meanwhile. They add segments, which disturbs nobody, or replace all of them; then the merged
+segments are gone when the run wants to commit, and it gives up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from slackwater.catalog.codec import Relation
+from slackwater.catalog.ids import timestamp
+from slackwater.catalog.leases import Lease
+from slackwater.catalog.model import (
+    CompactSegments,
+    Event,
+    FinishRun,
+    Run,
+    Segment,
+    State,
+    Table,
+    Update,
+    WriteEvent,
+)
+from slackwater.catalog.snapshot import Snapshot
+from slackwater.engine.runner import Log, measurements
+from slackwater.planner.compaction import worthwhile
+from slackwater.planner.steps import StepReport, WriteSegments
+from slackwater.tvr.merging import merged
+from slackwater.tvr.time import NOW, weighted_scan
+from slackwater.work.house import House
+from slackwater.work.world import World
+
+Chooser = Callable[[Sequence[Segment], bool], tuple[Segment, ...]]
+
+
+@dataclass(frozen=True)
+class CompactReport:
+    """What a compaction of one relation did."""
+
+    name: str  # of the table or view
+    state: str  # the kind of the view's state that it was, or empty
+    segments: int  # how many were merged
+    into: int  # into how many
+    rows: int
+    bytes_before: int
+    bytes: int
+    engine: str
+    seconds: float
+
+
+def compact(house: House, name: str | None) -> list[CompactReport]:
+    """Bring a table or view (all, if None), with its states, to as few segments as can be."""
+    snapshot = house.catalog.snapshot()
+    if name is not None:
+        name = World(house, snapshot).relation(name).name
+    ids = snapshot.stored() if name is None else related(snapshot, name)
+    wait = house.settings.lease_wait_seconds
+    reports = [compact_one(house, id, worthwhile, wait) for id in ids]
+    return [report for report in reports if report is not None]
+
+
+def related(snapshot: Snapshot, name: str) -> Iterator[str]:
+    """The ids of a table or view and of its states; nothing where there is none of that name."""
+    found = snapshot.find(name)
+    if found is not None:
+        yield found.id
+        yield from (s.id for s in snapshot.states(found.id))
+
+
+def chosen(snapshot: Snapshot, id: str, choose: Chooser) -> tuple[Segment, ...]:
+    """The segments of a relation that are to be merged."""
+    segments = mergeable(snapshot, id)
+    return choose(segments, _adds_up(snapshot.relation(id), segments))
+
+
+def mergeable(snapshot: Snapshot, id: str) -> tuple[Segment, ...]:
+    """The segments of versions that all who read the relation's changes have read.
+
+    A view that was never refreshed reads everything; so it does once more if tables are compacted
+    during its first refresh.
+    """
+    relation = snapshot.relation(id)
+    if isinstance(relation, Table) and relation.source != "managed":
+        return ()
+    seen = [view.as_of[id] for view in snapshot.dependents(id) if id in view.as_of]
+    last = min([relation.version, *seen])
+    return tuple(s for s in snapshot.segments(id) if s.version <= last)
+
+
+def _adds_up(relation: Relation, segments: Sequence[Segment]) -> bool:
+    return _kind(relation) == "sums" or any(s.min_weight < 0 for s in segments)
+
+
+def _kind(relation: Relation) -> str:
+    return relation.kind if isinstance(relation, State) else "rows"
+
+
+def compact_one(
+    house: House, id: str, choose: Chooser, wait_seconds: float
+) -> CompactReport | None:
+    """Merge segments of one relation; None if there is nothing to merge."""
+    snapshot = house.catalog.snapshot()
+    if id not in snapshot or not chosen(snapshot, id, choose):
+        return None
+    lease = house.catalog.lease([f"{id}/segments"], wait_seconds, house.settings.lease_seconds)
+    with lease, house.catalog.reading() as pinned:
+        old = chosen(pinned, id, choose) if id in pinned else ()
+        return _Compaction(house, pinned, pinned.relation(id), old).run(lease) if old else None
+
+
+class _Compaction:
+    """One relation in one run."""
+
+    def __init__(
+        self, house: House, snapshot: Snapshot, relation: Relation, old: tuple[Segment, ...]
+    ) -> None:
+        self.house = house
+        self.relation = relation
+        self.old = old
+        state = relation if isinstance(relation, State) else None
+        self.owner = snapshot.get(state.view if state else relation.id)
+        self.state = state.kind if state else ""
+        # the reports of a refresh that goes on beside it stay apart
+        self.runner = replace(house.runner, on_step=None, reports=[])
+
+    def run(self, lease: Lease) -> CompactReport:
+        """Write and commit."""
+        started, catalog = time.perf_counter(), self.house.catalog
+        with catalog.running("compact", lease) as run:
+            new = self._write(run)
+            report = self._report(new, time.perf_counter() - started)
+            updates: list[Update] = [
+                CompactSegments(self.relation.id, self.old, new),
+                WriteEvent(Event("compact", self.owner.id, timestamp(), self._body(run, report))),
+                FinishRun(run.id, measurements(self.runner.reports)),
+            ]
+            catalog.commit([run.requirement, *lease.requirements], updates)
+        return report
+
+    def _write(self, run: Run) -> tuple[Segment, ...]:
+        id, schema = self.relation.id, self.relation.schema
+        stored = weighted_scan(id, self.relation.name, schema, NOW)
+        cancels = any(s.min_weight < 0 for s in self.old)
+        rows = merged(stored, _kind(self.relation), cancels)
+        # nobody waits for it, so Spark is not started for what the driver can do
+        load = self.runner.spark.started
+        step = WriteSegments(f"compact {self.owner.name}", rows, id, load=load)
+        return self.runner.run(step, run, {stored.source: Log(self.old, schema)})
+
+    def _report(self, new: Sequence[Segment], seconds: float) -> CompactReport:
+        return CompactReport(
+            name=self.owner.name,
+            state=self.state,
+            segments=len(self.old),
+            into=len(new),
+            rows=sum(s.rows for s in new),
+            bytes_before=sum(s.bytes for s in self.old),
+            bytes=sum(s.bytes for s in new),
+            engine=self._step.engine,
+            seconds=seconds,
+        )
+
+    @property
+    def _step(self) -> StepReport:
+        return self.runner.reports[-1]
+
+    def _body(self, run: Run, report: CompactReport) -> dict[str, Any]:
+        what = "table" if isinstance(self.owner, Table) else "view"
+        return {
+            "run": run.id,
+            what: self.owner.name,
+            "state": report.state or None,
+            "segments": report.segments,
+            "into": report.into,
+            "rows": report.rows,
+            "bytes_before": report.bytes_before,
+            "bytes": report.bytes,
+            "seconds": report.seconds,
+            "steps": [self._step.to_json()],
+        }

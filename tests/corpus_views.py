@@ -1,0 +1,154 @@
+"""The queries of a corpus as maintained views, one warehouse per placement, under one stream.
+
+After every batch each view is compared with Spark's own answer to the query's text over the
+tables' content, which is asked for once and serves every placement.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import slackwater
+from bench import corpus
+from slackwater import Warehouse
+from slackwater.engine.compare import compare
+from slackwater.work import refreshing
+from slackwater.work.refreshing import RefreshReport
+from tests.corpus import SCALE, new_session, reference
+from tests.corpus_stream import WEIGHT_COLUMN, Stream
+from tests.incremental import MeasuredUpkeep, Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MODES = Path(__file__).with_name("maintenance_modes.toml")
+INCREMENTAL = "incremental"
+SHARE = 0.01
+LEAST_ROWS = (3, 0, 3)
+"""The least rows of a table that change in each batch: 3 reach the tables of a few rows, too;
+without a least, every table changes by its share alone, which the modes are measured at."""
+MEASURED = 1
+MEMORY = "2GiB"
+
+
+@dataclass
+class Outcome:
+    """What a stream showed of each view."""
+
+    problems: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """By placement and query: how it differed, and after which batch."""
+    modes: dict[str, str] = field(default_factory=dict)
+    """By query: incremental, or full and why."""
+    readings: dict[str, list[Reading]] = field(default_factory=dict)
+
+
+@cache
+def expected_modes(kind: str) -> dict[str, str]:
+    """The mode of each query as it is written down."""
+    found = tomllib.loads(MODES.read_text())[kind]
+    return {name: str(mode) for name, mode in found.items()}
+
+
+def play(
+    kind: str, names: Mapping[str, Sequence[str]], batches: int, spark: SparkSession, folder: Path
+) -> Outcome:
+    """Play a stream on the queries named for each placement."""
+    stream = Stream(kind, SCALE, kind)
+    outcome = Outcome()
+    with ExitStack() as opened:
+        houses = {
+            placement: opened.enter_context(_house(kind, placement, own, stream, spark, folder))
+            for placement, own in names.items()
+            if own
+        }
+        for number, least in enumerate(LEAST_ROWS[:batches]):
+            change = stream.batch(SHARE, least)
+            expected = _answers(
+                kind,
+                sorted({n for own in names.values() for n in own}),
+                stream,
+                spark,
+                folder / f"content-{number}",
+            )
+            for placement, db in houses.items():
+                _apply(db, change)
+                reports = _refreshed(db, measured=(placement, number) == ("local", MEASURED))
+                if (placement, number) == ("local", MEASURED):
+                    outcome.readings = dict(MeasuredUpkeep.readings)
+                    outcome.modes = {r.view: mode_of(r) for r in reports}
+                for name in names[placement]:
+                    found = db.sql(f"SELECT * FROM {name}").to_arrow()
+                    difference = compare(found, expected[name])
+                    if not difference.equal:
+                        problem = f"after batch {number + 1}: {difference}"
+                        outcome.problems.setdefault((placement, name), []).append(problem)
+    return outcome
+
+
+def mode_of(report: RefreshReport) -> str:
+    """Incremental by the definition, or full with the reasons of all that is beyond it."""
+    if report.mode == "full":
+        return f"full: {', '.join(report.reasons)}"
+    beyond = [r for r in MeasuredUpkeep.readings.get(report.view, []) if not r.is_incremental]
+    reasons = sorted({r.reason for r in beyond})
+    return f"full: {', '.join(reasons)}" if reasons else INCREMENTAL
+
+
+def _house(
+    kind: str,
+    placement: str,
+    names: Sequence[str],
+    stream: Stream,
+    spark: SparkSession,
+    folder: Path,
+) -> Warehouse:
+    """A warehouse with the corpus's tables as they are at first, and its views computed."""
+    path = folder / f"warehouse-{placement}"
+    db = slackwater.connect(path, placement=placement, spark=spark, local_memory=MEMORY)
+    for table, statement in corpus.ddl(kind).items():
+        db.sql(statement)
+        db.append(table, stream.tables[table].rows)
+    for name in names:
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {corpus.queries(kind)[name]}")
+    db.refresh()
+    return db
+
+
+def _apply(db: Warehouse, change: Mapping[str, pa.Table]) -> None:
+    with db.transaction():
+        for table, rows in change.items():
+            db.apply(table, rows, weight_column=WEIGHT_COLUMN)
+
+
+def _refreshed(db: Warehouse, measured: bool) -> list[RefreshReport]:
+    if not measured:
+        return db.refresh()
+    MeasuredUpkeep.readings.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refreshing, "Upkeep", MeasuredUpkeep)
+        return db.refresh()
+
+
+def _answers(
+    kind: str, names: Sequence[str], stream: Stream, spark: SparkSession, folder: Path
+) -> dict[str, pa.Table]:
+    """Spark's own answers over the content as it is now."""
+    session = new_session(spark)
+    for table, path in stream.write(folder).items():
+        session.read.parquet(str(path)).createOrReplaceTempView(table)
+    texts = corpus.queries(kind)
+    answers = {name: reference(session, texts[name]) for name in names}
+    for table in stream.tables:
+        session.catalog.dropTempView(table)
+    shutil.rmtree(folder)
+    return answers

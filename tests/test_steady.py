@@ -1,0 +1,75 @@
+"""Refreshing on and on: memory, temporary views and open files stay as they are."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from slackwater import Warehouse
+from tests.conftest import PROOF
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+VIEWS = {
+    "sums": "SELECT k, sum(x) AS s, count(*) AS n FROM t GROUP BY k",
+    "joined": "SELECT t.k, t.x, u.name FROM t LEFT JOIN u ON t.k = u.k WHERE t.x > 5",
+}
+REFRESHES = 1000 if PROOF else 150
+GROWTH = 24 * 1024 * 1024
+"""What may be added between a tenth of the refreshes and all: fragments, not a leak."""
+
+
+def resident_bytes() -> int:
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def fill(db: Warehouse) -> None:
+    db.sql("CREATE TABLE t (k INT, x INT); CREATE TABLE u (k INT, name STRING)")
+    db.sql("INSERT INTO u VALUES (0, 'zero'), (1, 'one')")
+    for name, query in VIEWS.items():
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    db.refresh()
+
+
+def step(db: Warehouse, i: int) -> None:
+    """A row comes, an old one goes: the content keeps its size."""
+    changes = [{"k": i % 7, "x": i, "w": 1}]
+    changes += [{"k": (i - 20) % 7, "x": i - 20, "w": -1}] if i >= 20 else []
+    db.apply("t", changes, weight_column="w")
+    assert {r.mode for r in db.refresh()} <= {"incremental"}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell")
+def test_memory_is_steady_over_many_refreshes(db: Warehouse) -> None:
+    fill(db)
+    for i in range(REFRESHES // 10):
+        step(db, i)
+    memory, files = resident_bytes(), open_files()
+    for i in range(REFRESHES // 10, REFRESHES):
+        step(db, i)
+    grown = resident_bytes() - memory
+    print(f"{REFRESHES} refreshes of {len(VIEWS)} views: {grown / 2**20:+.1f} MB")
+    assert grown < GROWTH
+    assert open_files() < files + 20
+    assert not db._house.runner.reports
+    snapshot = db.catalog.snapshot()
+    assert max(len(snapshot.segments(id)) for id in snapshot.stored()) < 40
+    assert all(db.verify(view) for view in VIEWS)
+
+
+def test_spark_keeps_no_temporary_view_and_no_cached_table(spark_db: Warehouse) -> None:
+    fill(spark_db)
+    for i in range(3):
+        step(spark_db, i)
+    spark = spark_db.spark
+    left = [t.name for t in spark.catalog.listTables() if t.name.startswith("slackwater_")]
+    assert not left
+    assert not spark.sparkContext._jsc.getPersistentRDDs()

@@ -1,0 +1,51 @@
+"""Every query of TPC-DS as a maintained view, under inserts, updates and deletes on every table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import PROOF
+
+from tests.corpus import names
+from tests.corpus_views import INCREMENTAL, LEAST_ROWS, Outcome, expected_modes, play
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KIND = "tpcds"
+LOCAL = names(KIND, 12)
+SPARK = LOCAL[::8]
+"""A refresh on Spark takes seconds: of these, every eighth."""
+BATCHES = len(LEAST_ROWS) if PROOF else 2
+LEAST_INCREMENTAL = 85
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    views = {"local": LOCAL, "spark": SPARK}
+    return play(KIND, views, BATCHES, spark, tmp_path_factory.mktemp(KIND))
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_the_view_is_sparks_answer_after_every_batch(name: str, outcome: Outcome) -> None:
+    assert not outcome.problems.get(("local", name)), "\n".join(outcome.problems["local", name])
+
+
+@pytest.mark.parametrize("name", SPARK)
+def test_so_it_is_when_spark_refreshes(name: str, outcome: Outcome) -> None:
+    assert not outcome.problems.get(("spark", name)), "\n".join(outcome.problems["spark", name])
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_the_mode_is_the_one_written_down(name: str, outcome: Outcome) -> None:
+    measured = "\n".join(map(str, outcome.readings.get(name, [])))
+    assert outcome.modes[name] == expected_modes(KIND)[name], measured
+
+
+def test_most_are_incremental_and_the_others_say_why() -> None:
+    modes = expected_modes(KIND)
+    assert list(modes) == names(KIND)
+    full = {name: mode for name, mode in modes.items() if mode != INCREMENTAL}
+    assert len(modes) - len(full) >= LEAST_INCREMENTAL, full
+    assert all(mode.startswith("full: ") for mode in full.values()), full

@@ -1,0 +1,45 @@
+"""Every query of TPC-H as a maintained view, under inserts, updates and deletes on every table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import PROOF
+
+from tests.corpus import names
+from tests.corpus_views import INCREMENTAL, LEAST_ROWS, Outcome, expected_modes, play
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KIND = "tpch"
+LOCAL = names(KIND, 8)
+SPARK = names(KIND, 2)
+BATCHES = len(LEAST_ROWS) if PROOF else 2
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    views = {"local": LOCAL, "spark": SPARK}
+    return play(KIND, views, BATCHES, spark, tmp_path_factory.mktemp(KIND))
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_the_view_is_sparks_answer_after_every_batch(name: str, outcome: Outcome) -> None:
+    assert not outcome.problems.get(("local", name)), "\n".join(outcome.problems["local", name])
+
+
+@pytest.mark.parametrize("name", SPARK)
+def test_so_it_is_when_spark_refreshes(name: str, outcome: Outcome) -> None:
+    assert not outcome.problems.get(("spark", name)), "\n".join(outcome.problems["spark", name])
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_the_mode_is_the_one_written_down(name: str, outcome: Outcome) -> None:
+    measured = "\n".join(map(str, outcome.readings.get(name, [])))
+    assert outcome.modes[name] == expected_modes(KIND)[name], measured
+
+
+def test_all_are_incremental() -> None:
+    assert expected_modes(KIND) == dict.fromkeys(names(KIND), INCREMENTAL)
