@@ -160,7 +160,7 @@ class ChangeMaker:
 
     def batch(self) -> Batch:
         """Changes of some tables; none at all now and then."""
-        count = self.rng.choice([0, 1, 1, 1, 2, 2, 3])
+        count = self.rng.choice([0, 1, 2, 2, 3, 3])
         return tuple(c for _ in range(count) for c in self._change(self.rng.choice(self.tables)))
 
     def _change(self, table: Table) -> Iterator[Change]:

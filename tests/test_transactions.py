@@ -181,3 +181,28 @@ def test_rows_are_counted_per_statement(db: Warehouse) -> None:
         assert db.sql("UPDATE a SET x = 0 WHERE x > 1").message == "UPDATE: 2 rows"
         assert db.sql("DELETE FROM a WHERE x = 0").message == "DELETE: 2 rows"
     assert db.history(limit=1)[0]["rows"] == {"insert": 3, "update": 2, "delete": 2}
+
+
+def test_a_view_of_extrema_is_refreshed_when_its_table_changed_by_nothing(db: Warehouse) -> None:
+    db.sql("CREATE TABLE t (k INT, v INT)")
+    db.sql("INSERT INTO t VALUES (1, 1), (1, 2)")
+    db.sql("CREATE MATERIALIZED VIEW m AS SELECT k, MAX(v) AS v FROM t GROUP BY k")
+    db.refresh("m")
+    db.sql("DELETE FROM t WHERE k = 7")
+    db.sql("UPDATE t SET v = v WHERE k = 7")
+    db.refresh("m")
+    assert db.verify("m").equal
+
+
+def test_a_step_that_raises_is_retried_as_a_recompute(db: Warehouse) -> None:
+    """The row that cannot be divided by comes and goes within one change."""
+    db.sql("CREATE TABLE t (k INT, v INT)")
+    db.sql("INSERT INTO t VALUES (1, 1)")
+    db.sql("CREATE MATERIALIZED VIEW m AS SELECT k, SUM(10 DIV v) AS n FROM t GROUP BY k")
+    db.refresh("m")
+    db.sql("INSERT INTO t VALUES (2, 0)")
+    db.sql("DELETE FROM t WHERE k = 2")
+    (report,) = db.refresh("m")
+    assert (report.mode, report.reasons) == ("full", ["STEP_RAISED"])
+    assert [step.name for step in report.steps] == ["build sums by 1 keys", "recompute m"]
+    assert db.verify("m").equal

@@ -49,6 +49,7 @@ class Upkeep:
         """The changes of the view's operators, once they are asked for."""
         self._known = {s.signature: s for s in world.snapshot.states(view.id)}
         self._runner = world.house.runner
+        self._begun = self._mark()
 
     def maintenance(self) -> Maintenance:
         """The view's normal form and states, under the ids that they are stored under."""
@@ -119,11 +120,11 @@ class Upkeep:
         for state in plan.kept:
             if deltas.changes(state.node):
                 self._change(state, deltas)
-        name = f"refresh {self.view.name}"
-        if plan.root_is_kept:
-            self._write(name, plan.states[plan.root].change(deltas), self.view)
-        elif deltas.changes(plan.root):
-            self._write(name, zset.consolidate(deltas.sure(plan.root)), self.view)
+        if deltas.changes(plan.root):
+            kept = plan.root_is_kept
+            root = plan.states[plan.root].change(deltas) if kept else deltas.sure(plan.root)
+            change = root if kept else zset.consolidate(root)
+            self._write(f"refresh {self.view.name}", change, self.view)
         ids = [s.id for s in plan.kept] + [self.view.id]
         updates: list[model.Update] = [
             AddSegments(id, self._written(id)) for id in ids if self._written(id)
@@ -154,7 +155,8 @@ class Upkeep:
         return state.is_enough(ends, weights)
 
     def forget(self) -> None:
-        """As if nothing had been written for the view."""
+        """As if nothing had been done for the view."""
+        self._since(self._begun)
         for id in [self.view.id, *(s.id for s in self._known.values())]:
             self.world.pending.forget(id)
 
