@@ -368,7 +368,7 @@ class NoSpark:
 def opening(**settings: Any) -> Opening:
     """Opens warehouses in scratch folders. Tables live on the local engine; views are refreshed
     with these settings, by default there too."""
-    local = {"placement": "local", "spark": NoSpark()}
+    local: dict[str, Any] = {"placement": "local", "spark": NoSpark()}
 
     @contextmanager
     def opened() -> Iterator[tuple[Warehouse, Warehouse]]:

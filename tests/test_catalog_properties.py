@@ -86,7 +86,8 @@ def _change_rows(
 ) -> Update:
     version = old.version + (old.id not in bumped)
     bumped.add(old.id)
-    world.relations[old.id] = replace(old, version=version)
+    log_from = old.log_from if what == "add" else version
+    world.relations[old.id] = replace(old, version=version, log_from=log_from)
     new = tuple(world.fresh() for _ in range(count))
     before = world.segments[old.id]
     kept = {"add": before, "replace": (), "keep": before[1:]}[what]
