@@ -30,6 +30,9 @@ from slackwater.types import Schema, to_arrow_schema
 
 BROADCAST_BYTES = 32_000_000
 """Changes up to this size are sent whole to wherever large inputs are read."""
+COLLECT_BYTES = 8_000_000
+"""What comes of changes up to this size is written by the driver: Spark needs longer to set a
+write up than a few rows take to arrive."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +185,7 @@ class Runner:
     ) -> str:
         """The statement for Spark, its parts registered."""
         inputs = self._spark_inputs(relation, sources)
-        changed = [s for s in sources if s.endswith(CHANGE)]
-        few = sum(sources[s].bytes for s in changed) < BROADCAST_BYTES
+        few = _changed_bytes(sources) < BROADCAST_BYTES
         prefix = f"slackwater_{secrets.token_hex(8)}_"
         program = compile_program(relation, self.spark.dialect, inputs, names, prefix, few)
         for name, sql in program.parts:
@@ -222,6 +224,10 @@ class Runner:
                     raise _not_exact() from None
         measure.engine = "spark"
         names = [f.name for f in step.relation.schema]
+        if not step.load and 0 < _changed_bytes(sources) < COLLECT_BYTES:
+            schema = to_arrow_schema(step.relation.schema)
+            table = self._spark_table(step.relation, sources, schema)
+            return self.storage.write(run, step.target, table.to_batches(), schema)
         directory = self.storage.fresh_directory(run, step.target)
         with self.spark.statement():
             sql = self._spark_sql(step.relation, sources, names)
@@ -235,6 +241,10 @@ class Runner:
         if self.on_step is not None:
             self.on_step(StepReport(name, placement.engine, 0, 0, 0, 0, "start", placement.reason))
         yield measure
+
+
+def _changed_bytes(sources: Sources) -> int:
+    return sum(source.bytes for name, source in sources.items() if name.endswith(CHANGE))
 
 
 def _inputs(
