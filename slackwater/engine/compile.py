@@ -40,6 +40,8 @@ from slackwater.errors import InternalError
 from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema
 
+HEAVY = 24
+"""Operators in a shared part from which on it is computed apart where there are no hints."""
 _REDUCING = (Aggregate, Bag, Distinct, SetOp, TopK, Window)
 
 Inputs = Mapping[str, str]
@@ -105,6 +107,7 @@ class _Compiler:
     parents: Counter[Relation] = field(default_factory=Counter)
     blocks: dict[Relation, Block | None] = field(default_factory=dict)
     small: dict[Relation, bool] = field(default_factory=dict)
+    sizes: dict[Relation, int] = field(default_factory=dict)  # operators, those shared repeated
 
     def statement(self, relation: Relation, names: Sequence[str] | None) -> str:
         """The statement that delivers a relation."""
@@ -177,8 +180,16 @@ class _Compiler:
         source = node
         while isinstance(source, Project | Filter):
             source = source.input
-        reduces = isinstance(source, _REDUCING) or self._is_small(node)
-        return reduces and not isinstance(node, Scan) and self.parents[node] > 1
+        if self.parents[node] < 2 or isinstance(node, Scan):
+            return False
+        return isinstance(source, _REDUCING) or self._is_small(node) or self._is_heavy(node)
+
+    def _is_heavy(self, node: Relation) -> bool:
+        """Would an engine that cannot be told to compute it once plan too much of it twice?"""
+        if node not in self.sizes:
+            for below in node.walk():  # inputs first
+                self.sizes[below] = 1 + sum(self.sizes[i] for i in below.inputs)
+        return self.apart and not self.dialect.cte_hints and self.sizes[node] > HEAVY
 
     def _is_small(self, node: Relation) -> bool:
         """Is it a part of a change, or cut down to one?"""

@@ -31,6 +31,7 @@ from slackwater.errors import StateError, UserError
 from slackwater.planner.steps import StepReport
 from slackwater.sql import bind
 from slackwater.sql.tables import renamed, unordered
+from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.house import House
 from slackwater.work.reasons import REWRITES
 from slackwater.work.upkeep import Upkeep, Upkept
@@ -197,13 +198,13 @@ class _Work:
             reasons = ["STATE_MISSING"]
         if reasons:
             _refuse_strict(view, reasons)
-            return upkeep.recompute(plan, reasons)
+            return _recomputed(upkeep, plan, reasons)
         try:
             done = upkeep.incremental(plan)
         except UserError:  # data that some step cannot compute with, which may be gone by now
             _refuse_strict(view, ["STEP_RAISED"])
             upkeep.forget()
-            return upkeep.recompute(plan, ["STEP_RAISED"])
+            return _recomputed(upkeep, plan, ["STEP_RAISED"])
         _refuse_strict(view, [r for r in done.reasons if r != "BUFFER_REFILLED"])
         return done
 
@@ -255,6 +256,16 @@ class _Work:
             "seconds": report.seconds,
             "steps": [s.to_json() for s in report.steps],
         }
+
+
+def _recomputed(upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Upkept:
+    """The view anew with its states; without, where a state needs a value that cannot be computed
+    and the query does not."""
+    try:
+        return upkeep.recompute(plan, reasons)
+    except UserError:
+        upkeep.forget()
+        return upkeep.plain(list(dict.fromkeys([*reasons, "STEP_RAISED"])))
 
 
 def _candidates(report: RefreshReport) -> list[dict[str, Any]]:

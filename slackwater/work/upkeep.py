@@ -50,6 +50,7 @@ class Upkeep:
         self._known = {s.signature: s for s in world.snapshot.states(view.id)}
         self._runner = world.house.runner
         self._begun = self._mark()
+        self._touched: set[str] = set()
 
     def maintenance(self) -> Maintenance:
         """The view's normal form and states, under the ids that they are stored under."""
@@ -157,7 +158,7 @@ class Upkeep:
     def forget(self) -> None:
         """As if nothing had been done for the view."""
         self._since(self._begun)
-        for id in [self.view.id, *(s.id for s in self._known.values())]:
+        for id in self._touched:
             self.world.pending.forget(id)
 
     # -- steps
@@ -166,6 +167,7 @@ class Upkeep:
         self, name: str, relation: Relation, target: State | View, replaces: bool = False
     ) -> None:
         id = target.id
+        self._touched.add(id)
         relation = prune(_under_names(relation, target.schema))
         step = WriteSegments(name, relation, id, replaces, load=replaces)
         segments = self._runner.run(step, self.run, self.interval.sources(relation))
