@@ -52,8 +52,18 @@ Inputs = Mapping[str, str]
 class Program:
     """Parts that several later ones read, each computed once under its name; then the rest."""
 
-    parts: tuple[tuple[str, str], ...]
+    parts: tuple[Part, ...]
     sql: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A statement whose rows later ones read under its name."""
+
+    name: str
+    sql: str
+    heavy: bool  # so many operators that no later statement should hold them again
+    small: bool
 
 
 def compile_query(
@@ -102,7 +112,7 @@ class _Compiler:
     broadcast: bool = False
     apart: bool = False  # are shared parts statements of their own?
     ctes: dict[Relation, str] = field(default_factory=dict)
-    parts: list[tuple[str, str]] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     names: dict[Relation, str] = field(default_factory=dict)
     parents: Counter[Relation] = field(default_factory=Counter)
     blocks: dict[Relation, Block | None] = field(default_factory=dict)
@@ -154,7 +164,9 @@ class _Compiler:
         text = self.text(node)
         name = f"{self.prefix}n{len(self.names)}"
         if self.apart and self._is_once(node):
-            self.parts.append((name, self._with(self._needs(node)) + text))
+            heavy, sql = self._is_heavy(node), self._with(self._needs(node)) + text
+            self.parts.append(Part(name, sql, heavy, self._is_small(node)))
+            self.sizes[node] = 1 if heavy else self.sizes[node]
         else:
             self.ctes[node] = f"{self._hint(node)}({text})"
         self.names[node] = name
@@ -188,7 +200,8 @@ class _Compiler:
         """Would an engine that cannot be told to compute it once plan too much of it twice?"""
         if node not in self.sizes:
             for below in node.walk():  # inputs first
-                self.sizes[below] = 1 + sum(self.sizes[i] for i in below.inputs)
+                if below not in self.sizes:
+                    self.sizes[below] = 1 + sum(self.sizes[i] for i in below.inputs)
         return self.apart and not self.dialect.cte_hints and self.sizes[node] > HEAVY
 
     def _is_small(self, node: Relation) -> bool:

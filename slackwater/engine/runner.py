@@ -171,7 +171,8 @@ class Runner:
 
         inputs = _inputs(self.local, relation, sources, give)
         program = compile_program(relation, self.local.dialect, inputs)
-        return self.local.batches(program.sql, schema, given, program.parts)
+        parts = [(part.name, part.sql) for part in program.parts]
+        return self.local.batches(program.sql, schema, given, parts)
 
     def _spark_inputs(self, relation: Relation, sources: Sources) -> dict[str, str]:
         return _inputs(self.spark, relation, sources, self.spark.given)
@@ -188,8 +189,8 @@ class Runner:
         few = _changed_bytes(sources) < BROADCAST_BYTES
         prefix = f"slackwater_{secrets.token_hex(8)}_"
         program = compile_program(relation, self.spark.dialect, inputs, names, prefix, few)
-        for name, sql in program.parts:
-            self.spark.part(name, sql)
+        for part in program.parts:
+            self.spark.part(part)
         return program.sql
 
     # -- steps

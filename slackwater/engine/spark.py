@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from slackwater.algebra.expr import Column, Expr
 from slackwater.catalog.model import Segment
+from slackwater.engine.compile import Part
 from slackwater.engine.dialects import SPARK
 from slackwater.engine.java import require_java
 from slackwater.engine.spark_sql import fill, render
@@ -186,12 +187,23 @@ class SparkEngine:
                 frame.unpersist()
             _LOCAL.views, _LOCAL.kept = outer
 
-    def part(self, name: str, sql: str) -> None:
-        """Rows that later statements read under a name: computed once, when first read."""
-        frame = self.session.sql(sql).persist()
-        frame.createOrReplaceTempView(name)
-        _LOCAL.views.append(name)
-        _LOCAL.kept.append(frame)
+    def part(self, part: Part) -> None:
+        """Rows that later statements read under a name, computed once: when first read, or now.
+
+        Spark plans a persisted frame again wherever it is read, and a plan that holds the same
+        parts many times over takes it minutes. So heavy ones are computed now: few rows come to
+        the driver and go out again as a table, many stay where they are.
+        """
+        frame = self.session.sql(part.sql)
+        if not part.heavy:
+            frame = frame.persist()
+            _LOCAL.kept.append(frame)
+        elif part.small:
+            frame = self.session.createDataFrame(frame.toArrow(), frame.schema)
+        else:
+            frame = frame.localCheckpoint()
+        frame.createOrReplaceTempView(part.name)
+        _LOCAL.views.append(part.name)
 
     def frame(self, sql: str) -> DataFrame:
         """The (lazy) DataFrame of a statement."""
