@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 VIEWS = 6
 """Views of a stream on the local engine."""
-STREAMS = 350 if PROOF else 54
-LEAST_VIEWS = 2_000 if PROOF else 300
+STREAMS = 54
+LEAST_VIEWS = 300
 SPARK_VIEWS = 4
 LEAST_SPARK_VIEWS = 3
 """Of a stream; Spark refuses a query now and then."""
-SPARK_STREAMS = 20 if PROOF else 7
+SPARK_STREAMS = 7 if PROOF else 2
 
 Played = tuple[Outcome, str]
 """What came of a stream, and how it failed if it did."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import PROOF
 
 from tests.corpus import names
-from tests.corpus_views import INCREMENTAL, LEAST_ROWS, Outcome, expected_modes, play
+from tests.corpus_views import INCREMENTAL, Outcome, expected_modes, play
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KIND = "tpcds"
-LOCAL = names(KIND, 12)
+LOCAL = names(KIND, 6)
 SPARK = LOCAL[::8]
 """A refresh on Spark takes seconds: of these, every eighth."""
-BATCHES = len(LEAST_ROWS) if PROOF else 2
+BATCHES = 2
+pytestmark = pytest.mark.timeout(2400)  # all views are played before the first test
 LEAST_INCREMENTAL = 85
 
 

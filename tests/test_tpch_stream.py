@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import PROOF
 
 from tests.corpus import names
-from tests.corpus_views import INCREMENTAL, LEAST_ROWS, Outcome, expected_modes, play
+from tests.corpus_views import INCREMENTAL, Outcome, expected_modes, play
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
 KIND = "tpch"
 LOCAL = names(KIND, 8)
 SPARK = names(KIND, 2)
-BATCHES = len(LEAST_ROWS) if PROOF else 2
+BATCHES = 2
+pytestmark = pytest.mark.timeout(2400)  # all views are played before the first test
 
 
 @pytest.fixture(scope="module")

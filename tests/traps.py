@@ -21,7 +21,7 @@ from tests.works import rows
 
 Rows = list[tuple[Any, ...]]
 
-ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
+ENGINES = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.proof])]
 
 
 class Trap:
