@@ -6,10 +6,9 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
-from slackwater.engine.runner import cpu_seconds
+from slackwater.engine.runner import bytes_read, cpu_seconds
 from slackwater.engine.spark import SparkEngine
 
 T = TypeVar("T")
@@ -81,10 +80,10 @@ class Meter:
         return time.process_time() + cpu_seconds(self.engine.process_id)
 
     def _read(self) -> int | None:
+        """None where the system does not tell."""
         jvm = self.engine.process_id
-        counts = [read_bytes(id) for id in (os.getpid(), jvm) if id is not None]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        counts = [bytes_read(id) for id in (os.getpid(), jvm) if id is not None]
+        return sum(counts) if all(counts) else None
 
     def _is_local(self) -> bool:
         """Do Spark's tasks run in the one JVM that is ours?"""
@@ -148,12 +147,3 @@ class _Ran:
                 self.executions += 1
             else:
                 self.commands += 1
-
-
-def read_bytes(process_id: int) -> int | None:
-    """Bytes that a process has read so far, whether from disk or from the system's cache."""
-    try:
-        lines = Path(f"/proc/{process_id}/io").read_text().splitlines()
-    except OSError:
-        return None
-    return int(next(line.split()[1] for line in lines if line.startswith("rchar:")))

@@ -6,7 +6,6 @@ order from the inputs up, so that shared parts are written once and nothing nest
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
@@ -35,14 +34,11 @@ from slackwater.algebra.relation import (
 from slackwater.engine.blocks import Block, block_of
 from slackwater.engine.dialects import Dialect
 from slackwater.engine.null_safe import equal_keys
+from slackwater.engine.sharing import Sharing
 from slackwater.engine.spark_sql import fill
 from slackwater.errors import InternalError
 from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema
-
-HEAVY = 24
-"""Operators in a shared part from which on it is computed apart where there are no hints."""
-_REDUCING = (Aggregate, Bag, Distinct, SetOp, TopK, Window)
 
 Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
@@ -114,10 +110,8 @@ class _Compiler:
     ctes: dict[Relation, str] = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)
     names: dict[Relation, str] = field(default_factory=dict)
-    parents: Counter[Relation] = field(default_factory=Counter)
     blocks: dict[Relation, Block | None] = field(default_factory=dict)
-    small: dict[Relation, bool] = field(default_factory=dict)
-    sizes: dict[Relation, int] = field(default_factory=dict)  # operators, those shared repeated
+    sharing: Sharing = field(init=False)
 
     def statement(self, relation: Relation, names: Sequence[str] | None) -> str:
         """The statement that delivers a relation."""
@@ -147,7 +141,7 @@ class _Compiler:
 
     def name_of(self, top: Relation) -> str:
         """The name under which a relation and all it needs are written."""
-        self.parents.update(c for n in top.walk() for c in n.inputs)
+        self.sharing = Sharing(top, self.apart and not self.dialect.cte_hints)
         stack = [(top, False)]
         while stack:
             node, ready = stack.pop()
@@ -163,10 +157,11 @@ class _Compiler:
     def _write(self, node: Relation) -> None:
         text = self.text(node)
         name = f"{self.prefix}n{len(self.names)}"
-        if self.apart and self._is_once(node):
-            heavy, sql = self._is_heavy(node), self._with(self._needs(node)) + text
-            self.parts.append(Part(name, sql, heavy, self._is_small(node)))
-            self.sizes[node] = 1 if heavy else self.sizes[node]
+        if self.apart and self.sharing.is_once(node):
+            heavy, sql = self.sharing.is_heavy(node), self._with(self._needs(node)) + text
+            self.parts.append(Part(name, sql, heavy, self.sharing.is_small(node)))
+            if heavy:
+                self.sharing.cut(node)
         else:
             self.ctes[node] = f"{self._hint(node)}({text})"
         self.names[node] = name
@@ -178,46 +173,13 @@ class _Compiler:
 
     def _block(self, node: Relation) -> Block | None:
         if node not in self.blocks:
-            self.blocks[node] = block_of(node, lambda below: self.parents[below] > 1)
+            self.blocks[node] = block_of(node, self.sharing.is_shared)
         return self.blocks[node]
 
     def _hint(self, node: Relation) -> str:
         if not self.dialect.cte_hints:
             return ""
-        return "MATERIALIZED " if self._is_once(node) else "NOT MATERIALIZED "
-
-    def _is_once(self, node: Relation) -> bool:
-        """Worth computing once: what several operators read and what is smaller than its input.
-        All else is better seen through by the optimizer, which moves filters into it."""
-        source = node
-        while isinstance(source, Project | Filter):
-            source = source.input
-        if self.parents[node] < 2 or isinstance(node, Scan):
-            return False
-        return isinstance(source, _REDUCING) or self._is_small(node) or self._is_heavy(node)
-
-    def _is_heavy(self, node: Relation) -> bool:
-        """Would an engine that cannot be told to compute it once plan too much of it twice?"""
-        if node not in self.sizes:
-            for below in node.walk():  # inputs first
-                if below not in self.sizes:
-                    self.sizes[below] = 1 + sum(self.sizes[i] for i in below.inputs)
-        return self.apart and not self.dialect.cte_hints and self.sizes[node] > HEAVY
-
-    def _is_small(self, node: Relation) -> bool:
-        """Is it a part of a change, or cut down to one?"""
-        if node not in self.small:
-            match node:
-                case Scan():
-                    small = node.source.endswith(CHANGE)
-                case Join(how="inner" | "semi"):
-                    small = self._is_small(node.left) or self._is_small(node.right)
-                case Join(how="left" | "anti"):
-                    small = self._is_small(node.left)
-                case _:
-                    small = bool(node.inputs) and all(self._is_small(i) for i in node.inputs)
-            self.small[node] = small
-        return self.small[node]
+        return "MATERIALIZED " if self.sharing.is_once(node) else "NOT MATERIALIZED "
 
     def _from(self, block: Block) -> tuple[list[str], str]:
         """The columns of a block's inputs, and its FROM and WHERE."""
@@ -235,7 +197,7 @@ class _Compiler:
         block = self._block(node)
         assert block is not None
         row, source = self._from(block)
-        few = [f"t{i}" for i, leaf in enumerate(block.leaves) if self._is_small(leaf)]
+        few = [f"t{i}" for i, leaf in enumerate(block.leaves) if self.sharing.is_small(leaf)]
         hint = self._broadcast(few if len(block.leaves) > 1 else [])
         return f"SELECT {hint}{self.items(block.row, row)} {source}"
 
@@ -314,7 +276,7 @@ class _Compiler:
             "anti": self.dialect.anti_join,
         }
         shown = rows[: node.width]
-        hint = self._broadcast(["r"] if self._is_small(node.right) else [])
+        hint = self._broadcast(["r"] if self.sharing.is_small(node.right) else [])
         return (
             f"SELECT {hint}{self.labelled(shown)} FROM {left} l {words[node.how]} {right} r"
             f" ON {condition}"

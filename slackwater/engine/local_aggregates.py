@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from slackwater.algebra.coercion import MAX_DIGITS
 from slackwater.algebra.expr import AggCall, Expr, WindowCall
 from slackwater.engine.local_casts import duck_type
 from slackwater.engine.local_errors import fail
@@ -16,7 +17,6 @@ from slackwater.engine.local_raising import may_raise
 from slackwater.engine.spark_sql import frame_text
 from slackwater.types import Decimal, is_integral
 
-MOST_DIGITS = 38
 Render = Callable[[Expr], str]
 Apply = Callable[[str, Sequence[str]], str]
 """Function name and arguments → the aggregate or window call."""
@@ -50,7 +50,7 @@ def _value(expr: AggCall | WindowCall, args: list[str], apply: Apply) -> str:
             return _count_rows(expr, args, apply)
         case "count_if":
             return apply("count", [f"(CASE WHEN {args[0]} THEN 1 END)"])
-        case "sum" if isinstance(expr.type, Decimal) and expr.type.precision == MOST_DIGITS:
+        case "sum" if isinstance(expr.type, Decimal) and expr.type.precision == MAX_DIGITS:
             return _checked_sum(expr.type, apply(expr.name, args))
         case "sum" | "bit_and" | "bit_or" | "bit_xor":
             return f"CAST({apply(expr.name, args)} AS {duck_type(expr.type)})"
@@ -66,7 +66,7 @@ def _checked_sum(t: Decimal, total: str) -> str:
     far = fail("ARITHMETIC_OVERFLOW", "Overflow in sum of decimals.")
     digits = f"abs({unscaled(f'({total})', t, t.scale)})"
     cast = f"CAST({total} AS {duck_type(t)})"
-    return f"(CASE WHEN {digits} > {10**MOST_DIGITS - 1}::HUGEINT THEN {far} ELSE {cast} END)"
+    return f"(CASE WHEN {digits} > {10**MAX_DIGITS - 1}::HUGEINT THEN {far} ELSE {cast} END)"
 
 
 def _count_rows(expr: AggCall | WindowCall, args: list[str], apply: Apply) -> str:

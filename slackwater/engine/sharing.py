@@ -1,0 +1,74 @@
+"""What of a statement is worth computing once: shared parts, if small, reducing or heavy."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from slackwater.algebra.relation import (
+    Aggregate,
+    Bag,
+    Distinct,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SetOp,
+    TopK,
+    Window,
+)
+from slackwater.tvr.time import CHANGE
+
+HEAVY = 24
+"""Operators in a shared part from which on it is computed apart where there are no hints."""
+_REDUCING = (Aggregate, Bag, Distinct, SetOp, TopK, Window)
+
+
+class Sharing:
+    """How often the operators of a statement are read, and how much there is to them."""
+
+    def __init__(self, top: Relation, cuts_heavy: bool) -> None:
+        self._cuts_heavy = cuts_heavy
+        self._parents = Counter(child for node in top.walk() for child in node.inputs)
+        self._small: dict[Relation, bool] = {}
+        self._sizes: dict[Relation, int] = {}  # operators, those shared repeated
+
+    def is_shared(self, node: Relation) -> bool:
+        """Do several operators read it?"""
+        return self._parents[node] > 1
+
+    def is_once(self, node: Relation) -> bool:
+        """Worth computing once: what several operators read and what is smaller than its input.
+        All else is better seen through by the optimizer, which moves filters into it."""
+        if not self.is_shared(node) or isinstance(node, Scan):
+            return False
+        source = node
+        while isinstance(source, Project | Filter):
+            source = source.input
+        return isinstance(source, _REDUCING) or self.is_small(node) or self.is_heavy(node)
+
+    def is_heavy(self, node: Relation) -> bool:
+        """Would an engine that cannot be told to compute it once plan too much of it twice?"""
+        for below in node.walk() if node not in self._sizes else ():  # inputs first
+            if below not in self._sizes:
+                self._sizes[below] = 1 + sum(self._sizes[i] for i in below.inputs)
+        return self._cuts_heavy and self._sizes[node] > HEAVY
+
+    def cut(self, node: Relation) -> None:
+        """From now on it is read like a table."""
+        self._sizes[node] = 1
+
+    def is_small(self, node: Relation) -> bool:
+        """Is it a part of a change, or cut down to one?"""
+        if node not in self._small:
+            match node:
+                case Scan():
+                    small = node.source.endswith(CHANGE)
+                case Join(how="inner" | "semi"):
+                    small = self.is_small(node.left) or self.is_small(node.right)
+                case Join(how="left" | "anti"):
+                    small = self.is_small(node.left)
+                case _:
+                    small = bool(node.inputs) and all(self.is_small(i) for i in node.inputs)
+            self._small[node] = small
+        return self._small[node]
