@@ -46,6 +46,7 @@ def pytest_report_header() -> str:
     return f"slackwater: seed {SEED} (SLACKWATER_SEED), {'proof' if PROOF else 'sample'}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if SPARK_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -77,6 +78,8 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """The one Spark session of all tests."""
     from pyspark.sql import SparkSession
 
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        (tmp_path_factory.getbasetemp().parent / "spark").touch(exist_ok=False)  # no second one
     os.environ["JAVA_HOME"] = java_home
     folder = tmp_path_factory.mktemp("spark")
     session = (
