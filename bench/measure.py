@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from slackwater.engine.runner import bytes_read, cpu_seconds
+from slackwater.engine.meter import bytes_read, cpu_seconds
 from slackwater.engine.spark import SparkEngine
 
 T = TypeVar("T")

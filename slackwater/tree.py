@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -19,11 +20,13 @@ class _Interning(type):
     """Makes a class return the one existing object for equal field values."""
 
     _objects: ClassVar[WeakValueDictionary[Any, Any]] = WeakValueDictionary()
+    _lock: ClassVar[threading.RLock] = threading.RLock()
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         made = super().__call__(*args, **kwargs)
         key = (cls, *made.identity())
-        return _Interning._objects.setdefault(key, made)
+        with _Interning._lock:
+            return _Interning._objects.setdefault(key, made)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from slackwater.result import Result
 from slackwater.sql import statements as s
 from slackwater.sql.parse import split
 from slackwater.work import (
+    altering,
     compacting,
     definitions,
     explaining,
@@ -44,7 +45,8 @@ def connect(path: str | Path, *, create: bool = True, **settings: Any) -> Wareho
     Settings: `placement` ('auto', 'spark', 'local'), `catalog_url` (PostgreSQL instead of
     SQLite), `spark` (a session of yours), `spark_master`, `spark_config`,
     `lease_wait_seconds`, `load_bytes`, `query_bytes`, `local_memory`, `compact` (False: small
-    segments are merged only when asked for).
+    segments are merged only when asked for), `preaggregation` ('auto', 'on', 'off': are changes
+    summed up before they are joined).
     """
     root = _folder(path, create, bool(settings.get("catalog_url")))
     try:
@@ -142,6 +144,8 @@ class Warehouse:
                 return definitions.create_view(house, statement)
             case s.AlterView():
                 return definitions.alter_view(house, statement)
+            case s.AddColumns():
+                return altering.add_columns(house, statement)
             case s.Drop():
                 return definitions.drop(house, statement)
             case s.Refresh():

@@ -82,7 +82,7 @@ class MeasuredUpkeep(Upkeep):
             return []
         counts = [_numbered(i, relation) for i, relation in enumerate(relations)]
         question = counts[0] if len(counts) == 1 else Union(tuple(counts))
-        answer, _ = self._runner.query(question, self.interval.sources(question))
+        answer = self.world.house.runner.query(question, self.interval.sources([question]))
         found = dict(zip(*(c.to_pylist() for c in answer.columns), strict=True))
         return [found[i] for i in range(len(relations))]
 

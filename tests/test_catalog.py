@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal as Dec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import inspect, text
 
-from slackwater.catalog import migrations, tables
+from slackwater.algebra.coercion import literal
+from slackwater.catalog import constants, migrations, tables
 from slackwater.catalog.model import (
+    AddColumns,
     AddSegments,
     AlterRelation,
     CreateTable,
@@ -28,12 +35,27 @@ from slackwater.catalog.model import (
     ReplaceView,
     RunIs,
     SetAsOf,
+    Table,
     VersionIs,
     WriteEvent,
 )
 from slackwater.catalog.store import Catalog
-from slackwater.errors import SlackwaterError, StateError, UserError
-from slackwater.types import INT, Decimal, Field
+from slackwater.errors import InternalError, SlackwaterError, StateError, UserError
+from slackwater.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    Decimal,
+    Field,
+)
 from tests.catalogs import BACKENDS, create, fresh_url, now, segment, table, view
 
 
@@ -178,6 +200,61 @@ def test_a_requirement_that_fails_changes_nothing(catalog: Catalog, code: str) -
     assert catalog.snapshot().find("new") is None
 
 
+def test_columns_are_added_from_a_commit_on(catalog: Catalog) -> None:
+    sales = table("sales", defaults={"name": "'x'"})
+    create(catalog, sales)
+    old = replace(segment("old"), width=2)
+    catalog.commit(updates=[AddSegments(sales.id, (segment("first"), old))])
+    before = catalog.snapshot()
+    columns = (Field("price", Decimal(5, 2)), Field("at", TIMESTAMP))
+    fills = {"price": literal(Dec("1.50"), Decimal(5, 2)), "at": literal(None, TIMESTAMP)}
+    catalog.commit(updates=[AddColumns(sales.id, columns, fills, {"price": "1.5"})])
+    more = AddColumns(sales.id, (Field("n", INT, False),), {"n": literal(7, INT)}, {"n": "7"})
+    new = replace(segment("new"), width=4)
+    catalog.commit(updates=[AddSegments(sales.id, (new,)), more])
+    found = catalog.snapshot().get(sales.id)
+    assert isinstance(found, Table)
+    assert found.schema == (*sales.schema, *columns, *more.columns)
+    assert (found.version, found.first_width) == (2, 2)
+    assert found.defaults == {"name": "'x'", "price": "1.5", "n": "7"}
+    missing = {s.path: dict(s.missing) for s in catalog.snapshot().segments(sales.id)}
+    everything = fills | more.fills
+    assert missing == {"first": everything, "old": everything, "new": dict(more.fills)}
+    again = catalog.snapshot(before.commit)
+    assert again.get(sales.id) == before.get(sales.id)
+    assert [s.missing for s in again.segments(sales.id)] == [{}, {}]
+
+
+@pytest.mark.parametrize("name", ["NAME", "n"])
+def test_columns_that_cannot_be_added_are_our_mistake(catalog: Catalog, name: str) -> None:
+    sales = table("sales")
+    create(catalog, sales)
+    with pytest.raises(InternalError):
+        catalog.commit(updates=[AddColumns(sales.id, (Field(name, INT),), {"N": literal(1)})])
+
+
+CONSTANTS: list[tuple[Any, DataType]] = [
+    (None, STRING),
+    (True, BOOLEAN),
+    (-5, BIGINT),
+    ("naïve 'text'\0\n", STRING),
+    (0.1, DOUBLE),
+    (float("-inf"), FLOAT),
+    (Dec("-0.10"), Decimal(38, 2)),
+    (b"\x00\xff", BINARY),
+    (date(1, 1, 1), DATE),
+    (datetime(2020, 2, 29, 23, 59, 59, 999_999, tzinfo=UTC), TIMESTAMP),
+    (datetime(2020, 2, 29, 1), TIMESTAMP_NTZ),
+]
+
+
+@pytest.mark.parametrize(("value", "type"), CONSTANTS, ids=lambda x: str(x)[:20])
+def test_constants_come_back_as_they_were(value: Any, type: DataType) -> None:
+    assert constants.is_kept(type)
+    kept = json.loads(json.dumps(constants.to_json(literal(value, type)), allow_nan=False))
+    assert constants.from_json(kept, type) is literal(value, type)
+
+
 def test_an_update_that_fails_undoes_those_before_it(catalog: Catalog) -> None:
     create(catalog, table("sales"))
     with pytest.raises(SlackwaterError):
@@ -193,6 +270,7 @@ def test_changing_what_was_dropped_is_refused(catalog: Catalog) -> None:
     changes = [
         AddSegments(sales.id, (segment("a"),)),
         AlterRelation(sales.id, {}),
+        AddColumns(sales.id, (), {}),
         SetAsOf(sales.id, {}, now()),
         Drop(sales.id),
         CreateView(view("gross", sales)),

@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slackwater.algebra.coercion import literal
 from slackwater.catalog.model import (
+    AddColumns,
     AddSegments,
     AlterRelation,
     CreateTable,
@@ -30,9 +32,10 @@ from slackwater.catalog.model import (
 )
 from slackwater.catalog.store import Catalog
 from slackwater.errors import StateError
+from slackwater.types import INT, Field
 from tests.catalogs import BACKENDS, fresh_url, segment, table, view
 
-ACTIONS = ("create", "view", "add", "replace", "keep", "alter", "as_of", "drop")
+ACTIONS = ("create", "view", "add", "replace", "keep", "alter", "column", "as_of", "drop")
 Action = tuple[str, int, int]
 actions = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 5), st.integers(0, 3))
 histories = st.lists(st.lists(actions, min_size=1, max_size=4), min_size=1, max_size=12)
@@ -67,7 +70,9 @@ def act(world: World, action: Action, bumped: set[str]) -> list[Update]:
         options = {"n": world.fresh()}
         world.relations[old.id] = replace(old, options=options)
         return [AlterRelation(old.id, options)]
-    if what == "as_of":
+    if what == "column" and isinstance(old, Table):
+        return [_add_column(world, old)]
+    if what in ("as_of", "column"):
         if isinstance(old, View):
             world.relations[old.id] = replace(old, as_of={"t": count}, refreshed_at="then")
         return [SetAsOf(old.id, {"t": count}, "then")]
@@ -79,6 +84,19 @@ def _create(world: World, what: str) -> Update:
     new = view(name) if what == "view" else table(name)
     world.relations[new.id], world.segments[new.id] = new, ()
     return CreateView(new) if isinstance(new, View) else CreateTable(new)
+
+
+def _add_column(world: World, old: Table) -> Update:
+    name = world.fresh()
+    fills, defaults = {name: literal(world.made)}, {name: str(world.made)}
+    new = Field(name, INT)
+    world.relations[old.id] = replace(
+        old,
+        schema=(*old.schema, new),
+        fills={**old.fills, **fills},
+        defaults={**old.defaults, **defaults},
+    )
+    return AddColumns(old.id, (new,), fills, defaults)
 
 
 def _change_rows(

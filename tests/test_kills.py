@@ -46,6 +46,7 @@ REACHED: dict[str, tuple[str, ...]] = {
     "transaction": (*WRITE, *TWICE, "segment.written:3"),
     "load": WRITE,
     "create": COMMIT,
+    "alter": COMMIT,
     "create_view": COMMIT,
     "drop": COMMIT,
     "refresh": (*WRITE, *PUBLISH, "collect.before:2"),

@@ -127,13 +127,15 @@ def log(rows: Rows, schema: Schema) -> pa.Table:
 
 
 def evaluate(engine: LocalEngine, relation: Relation, given: dict[str, pa.Table]) -> Rows:
-    names = {scan.source: f"input_{i}" for i, scan in enumerate(dict.fromkeys(relation.scans()))}
-    sql = compile_query(relation, LOCAL, names)
-    schema = to_arrow_schema(relation.schema)
-    tables = {name: given[source] for source, name in names.items()}
     rows: Rows = Counter()
-    for batch in engine.batches(sql, schema, tables):
-        rows.update(zip(*(c.to_pylist() for c in batch.columns), strict=True))
+    with engine.session() as session:
+        names = {}
+        for source in {s.source for s in relation.scans()}:  # some filters do not reach into Arrow
+            names[source] = f"input_{len(names)}"
+            session.keep(names[source], f"SELECT * FROM {session.give(given[source])}")
+        sql = compile_query(relation, LOCAL, names)
+        for batch in session.batches(sql, to_arrow_schema(relation.schema)):
+            rows.update(zip(*(c.to_pylist() for c in batch.columns), strict=True))
     return rows
 
 

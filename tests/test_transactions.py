@@ -204,5 +204,5 @@ def test_a_step_that_raises_is_retried_as_a_recompute(db: Warehouse) -> None:
     db.sql("DELETE FROM t WHERE k = 2")
     (report,) = db.refresh("m")
     assert (report.mode, report.reasons) == ("full", ["STEP_RAISED"])
-    assert [step.name for step in report.steps] == ["build sums by 1 keys", "recompute m"]
+    assert [step.name for step in report.steps] == ["build sums by 1 keys of m", "recompute m"]
     assert db.verify("m").equal

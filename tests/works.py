@@ -90,6 +90,11 @@ def create(db: Warehouse) -> None:
     db.sql("CREATE TABLE IF NOT EXISTS made (x INT)")
 
 
+def alter(db: Warehouse) -> None:
+    if "note" not in db.sql("SELECT * FROM transfers").columns:
+        db.sql("ALTER TABLE transfers ADD COLUMN note STRING DEFAULT 'old'")
+
+
 def create_view(db: Warehouse) -> None:
     db.sql("CREATE OR REPLACE MATERIALIZED VIEW sent AS SELECT source, 1 AS one FROM transfers")
 
@@ -133,6 +138,7 @@ WORKS: dict[str, Callable[[Warehouse], None]] = {
         transaction,
         load,
         create,
+        alter,
         create_view,
         drop,
         refresh,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Row
 
+from slackwater.algebra.expr import Literal
+from slackwater.catalog import constants
 from slackwater.catalog.model import Segment, State, Table, View
-from slackwater.types import schema_from_json, schema_to_json
+from slackwater.types import Schema, schema_from_json, schema_to_json
 
 Relation = Table | View | State
 
@@ -40,8 +41,11 @@ def body_of(relation: Relation) -> dict[str, Any]:
         "options": dict(relation.options),
     }
     if isinstance(relation, Table):
-        return body | {"source": relation.source, "defaults": dict(relation.defaults)}
-    return body | {"sql": relation.sql, "depends": list(relation.depends)}
+        fills = {name: constants.to_json(fill) for name, fill in relation.fills.items()}
+        defaults = dict(relation.defaults)
+        return body | {"source": relation.source, "defaults": defaults, "fills": fills}
+    widths = dict(relation.widths)
+    return body | {"sql": relation.sql, "depends": list(relation.depends), "widths": widths}
 
 
 def relation_of(row: Row[Any]) -> Relation:
@@ -69,6 +73,7 @@ def relation_of(row: Row[Any]) -> Relation:
             options=body["options"],
             defaults=body["defaults"],
             log_from=row.log_from,
+            fills=_fills(body.get("fills", {}), schema),
         )
     return View(
         id=row.relation_id,
@@ -81,16 +86,29 @@ def relation_of(row: Row[Any]) -> Relation:
         as_of=row.as_of,
         refreshed_at=row.refreshed_at,
         log_from=row.log_from,
+        widths=body.get("widths", {}),
     )
+
+
+def _fills(body: dict[str, Any], schema: Schema) -> dict[str, Literal]:
+    return {f.name: constants.from_json(body[f.name], f.type) for f in schema if f.name in body}
 
 
 def segment_row(segment: Segment) -> dict[str, Any]:
     """The segment as columns of `segments`."""
-    return asdict(segment) | {"stats": dict(segment.stats)}
+    return {
+        "path": segment.path,
+        "rows": segment.rows,
+        "bytes": segment.bytes,
+        "min_weight": segment.min_weight,
+        "max_weight": segment.max_weight,
+        "stats": dict(segment.stats),
+        "width": segment.width,
+    }
 
 
-def segment_of(row: Row[Any]) -> Segment:
-    """The segment that a row of `segments` describes."""
+def segment_of(row: Row[Any], relation: Relation) -> Segment:
+    """The segment of a relation that a row of `segments` describes."""
     return Segment(
         path=row.path,
         rows=row.rows,
@@ -99,4 +117,6 @@ def segment_of(row: Row[Any]) -> Segment:
         max_weight=row.max_weight,
         version=row.version,
         stats=row.stats,
+        width=row.width,
+        missing=relation.missing(row.width) if isinstance(relation, Table) else {},
     )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from slackwater.algebra.expr import Literal
 from slackwater.types import Schema
 
 
@@ -19,7 +20,9 @@ class Segment:
     """One immutable Parquet file that holds rows of a relation, weights included.
 
     `path` is relative to the warehouse folder, or absolute for a file that is not ours.
-    `version` is the relation's version that added the segment; the commit sets it.
+    `version` is the relation's version that added the segment; the commit sets it. `missing` are
+    the columns that its table was given after the file was written, and what they hold in its
+    rows; the snapshot sets it.
     """
 
     path: str
@@ -29,6 +32,10 @@ class Segment:
     max_weight: int
     version: int = 0
     stats: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    width: int = (
+        0  # columns of the file, the weight not counted; 0: those that the table began with
+    )
+    missing: Mapping[str, Literal] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Table:
     """A table: `managed` (we keep its segments) or external (`parquet`).
 
     From version `log_from` on, the segments of each version are the change that it made.
+    Columns are added at the end, each with an entry in `fills`.
     """
 
     id: str
@@ -46,11 +54,26 @@ class Table:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     defaults: Mapping[str, str] = field(default_factory=dict, hash=False)  # column -> SQL text
     log_from: int = 0
+    fills: Mapping[str, Literal] = field(default_factory=dict, hash=False)
+    """What an added column holds in rows that were there before it."""
+
+    @property
+    def first_width(self) -> int:
+        """How many columns the table began with."""
+        return len(self.schema) - len(self.fills)
+
+    def missing(self, width: int) -> Mapping[str, Literal]:
+        """What a segment of that width lacks of the added columns."""
+        return {f.name: self.fills[f.name] for f in self.schema[max(width, self.first_width) :]}
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A materialized view. `as_of` says at which version of each source it was computed."""
+    """A materialized view. `as_of` says at which version of each source it was computed.
+
+    `widths` says how many columns each table had when the view was defined: it reads no others,
+    so that its meaning stays when columns are added.
+    """
 
     id: str
     name: str
@@ -62,6 +85,7 @@ class View:
     as_of: Mapping[str, Any] = field(default_factory=dict, hash=False)
     refreshed_at: str | None = None
     log_from: int = 0
+    widths: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +251,16 @@ class AlterRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class AddColumns:
+    """More columns at the end of a table. The version stays: no row comes or goes."""
+
+    id: str
+    columns: Schema
+    fills: Mapping[str, Literal] = field(hash=False)  # one for each
+    defaults: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """The relation, its segments and its states are gone from this commit on."""
 
@@ -294,6 +328,7 @@ Update = (
     | CreateState
     | ReplaceView
     | AlterRelation
+    | AddColumns
     | Drop
     | AddSegments
     | ReplaceSegments

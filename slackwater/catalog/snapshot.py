@@ -80,7 +80,7 @@ class Snapshot:
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(segments.c.row_id)).all()
             _require_whole(connection, self.commit)
-        return tuple(segment_of(row) for row in rows)
+        return tuple(segment_of(row, self._relations[id]) for row in rows)
 
 
 def load(database: Database, commit: int | None, known: Snapshot | None) -> Snapshot:

@@ -110,6 +110,7 @@ segments = Table(
     Column("max_weight", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("stats", Json, nullable=False),
+    Column("width", BigInteger, nullable=False),
     Column("added_commit", BigInteger, nullable=False),
     Column("removed_commit", BigInteger),
 )

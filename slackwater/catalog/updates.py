@@ -7,8 +7,10 @@ from typing import Any
 
 from sqlalchemy import insert, select
 
+from slackwater.catalog import constants
 from slackwater.catalog.codec import Relation, body_of, fold, kind_of, segment_row
 from slackwater.catalog.model import (
+    AddColumns,
     AddSegments,
     AlterRelation,
     CompactSegments,
@@ -81,6 +83,22 @@ def _(change: ReplaceView, tx: Transaction) -> None:
 def _(change: AlterRelation, tx: Transaction) -> None:
     old = tx.live(definitions, change.id)
     tx.put(definitions, change.id, body=old.body | {"options": dict(change.options)})
+
+
+@apply.register
+def _(change: AddColumns, tx: Transaction) -> None:
+    body = tx.live(definitions, change.id).body
+    known = body["schema"]["fields"]
+    taken = {f["name"].lower() for f in known} & {f.name.lower() for f in change.columns}
+    if taken or change.fills.keys() != {f.name for f in change.columns}:
+        raise InternalError(f"columns {change.columns} cannot be added to {change.id}")
+    fills = {name: constants.to_json(fill) for name, fill in change.fills.items()}
+    added = {
+        "schema": body["schema"] | {"fields": [*known, *(f.json for f in change.columns)]},
+        "fills": body.get("fills", {}) | fills,
+        "defaults": body["defaults"] | dict(change.defaults),
+    }
+    tx.put(definitions, change.id, body=body | added)
 
 
 @apply.register

@@ -69,7 +69,7 @@ def refresh(
     settings = Settings(
         scale=sf,
         change=change,
-        queries=tuple(name.strip().lower() for name in queries.split(",") if name.strip()),
+        queries=_names(queries),
         repeat=repeat,
         warm_up=warm_up,
         sweep=sweep_batches,
@@ -89,6 +89,81 @@ def refresh(
     print_report(own, told)
     if not is_exact(told):
         raise typer.Exit(exits.DIFFERENT)
+
+
+@app.command("preaggregation")
+def preaggregation(
+    ctx: typer.Context,
+    sf: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 1.0,
+    rows: Annotated[
+        str, typer.Option(help="Changed lines per batch: half new, half deleted.")
+    ] = "10,100,1000,10000,100000",
+    engines: Annotated[str, typer.Option(help="local, spark, or both with a comma.")] = "local",
+    views: Annotated[str, typer.Option(help="For example q3,q5; all when not given.")] = "",
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds per size; medians are shown.")] = 3,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the choice of changed orders.")] = 7,
+) -> None:
+    """Sum changes up before they are joined: never, always, and where they shrink, side by side.
+
+    Exit code 4 when results differ.
+    """
+    own = session(ctx)
+    find_bench()
+    from bench.preaggregation import VIEWS, Settings, run
+
+    settings = Settings(
+        scale=sf,
+        sizes=_sizes(rows),
+        engines=_names(engines),
+        views=_names(views) or tuple(VIEWS),
+        repeat=repeat,
+        seed=seed,
+        data=data,
+        spark_master=own.spark_master,
+    )
+    if not own.debug:
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
+    with showing_stages(own) as on_stage:
+        told = run(settings, on_stage)
+    if json is not None:
+        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    print_table(own.out, table(*_preaggregation(told)))
+    for problem in told["problems"]:
+        own.out.print(problem, markup=False)
+    if not told["exact"]:
+        raise typer.Exit(exits.DIFFERENT)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip().lower() for name in text.split(",") if name.strip())
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in _names(text))
+    except ValueError as error:
+        raise UserError(
+            f"--rows takes numbers: {error}.", code="BAD_OPTION", hint="For example: --rows 10,1000"
+        ) from error
+
+
+def _preaggregation(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Seconds and CPU of each mode; ratios above 1 where it is cheaper than `off`."""
+    names = ["engine", "view", "lines"]
+    for mode in ("off", "on", "auto"):
+        names += [f"{mode}: s", "cpu s", *(["×", "cpu ×"] if mode != "off" else [])]
+    rows = []
+    for line in told["lines"]:
+        cells = [line["engine"], line["view"], f"{line['lines']:,}"]
+        for mode in ("off", "on", "auto"):
+            cost = line[mode]
+            cells += [f"{cost['seconds']:.3f}", f"{cost['cpu_seconds']:.3f}"]
+            if mode != "off":
+                cells += [f"{cost['latency_ratio']:.2f}", f"{cost['cpu_ratio']:.2f}"]
+        rows.append([*cells, f"{line['auto']['summed_first']:.0%}"])
+    return [*names, "auto: summed first"], rows
 
 
 def find_bench() -> None:

@@ -37,7 +37,8 @@ def status(
         print_json(found)
         return
     names = ("name", "kind", "version", "rows", "size", "segments")
-    print_table(own.out, table(names, map(_stored, found["tables"]), title="Tables"))
+    tables = [(*_stored(t), t["columns"]) for t in found["tables"]]
+    print_table(own.out, table((*names, "columns"), tables, title="Tables"))
     print_table(
         own.out, table((*names, "as of", "fresh"), map(_viewed, found["views"]), title="Views")
     )

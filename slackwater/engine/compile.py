@@ -34,6 +34,7 @@ from slackwater.algebra.relation import (
 from slackwater.engine.blocks import Block, block_of
 from slackwater.engine.dialects import Dialect
 from slackwater.engine.null_safe import equal_keys
+from slackwater.engine.programs import Part, Program
 from slackwater.engine.sharing import Sharing
 from slackwater.engine.spark_sql import fill
 from slackwater.errors import InternalError
@@ -42,24 +43,6 @@ from slackwater.types import Schema
 
 Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """Parts that several later ones read, each computed once under its name; then the rest."""
-
-    parts: tuple[Part, ...]
-    sql: str
-
-
-@dataclass(frozen=True)
-class Part:
-    """A statement whose rows later ones read under its name."""
-
-    name: str
-    sql: str
-    heavy: bool  # so many operators that no later statement should hold them again
-    small: bool
 
 
 def compile_query(
@@ -77,12 +60,15 @@ def compile_program(
     names: Sequence[str] | None = None,
     prefix: str = "",
     broadcast: bool = False,
+    made: Mapping[str, int] | None = None,
 ) -> Program:
     """The same as few statements: what the change of a relation reads several times comes first,
-    so that an engine plans the rest with its true size. `prefix` makes names unique."""
-    compiler = _Compiler(dialect, inputs, prefix, broadcast, apart=_reads_change(relation))
+    so that an engine plans the rest with its true size. `prefix` makes names unique; `made` says
+    how much there is behind sources that are statements themselves."""
+    apart = _reads_change(relation)
+    compiler = _Compiler(dialect, inputs, prefix, broadcast, apart, made or {})
     sql = compiler.statement(relation, names)
-    return Program(tuple(compiler.parts), sql)
+    return Program(tuple(compiler.parts), sql, compiler.sharing.size(_delivery(relation)[0]))
 
 
 def _reads_change(relation: Relation) -> bool:
@@ -107,6 +93,7 @@ class _Compiler:
     prefix: str = ""
     broadcast: bool = False
     apart: bool = False  # are shared parts statements of their own?
+    made: Mapping[str, int] = field(default_factory=dict)
     ctes: dict[Relation, str] = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)
     names: dict[Relation, str] = field(default_factory=dict)
@@ -141,7 +128,7 @@ class _Compiler:
 
     def name_of(self, top: Relation) -> str:
         """The name under which a relation and all it needs are written."""
-        self.sharing = Sharing(top, self.apart and not self.dialect.cte_hints)
+        self.sharing = Sharing(top, self.apart and not self.dialect.cte_hints, self.made)
         stack = [(top, False)]
         while stack:
             node, ready = stack.pop()
@@ -158,9 +145,10 @@ class _Compiler:
         text = self.text(node)
         name = f"{self.prefix}n{len(self.names)}"
         if self.apart and self.sharing.is_once(node):
-            heavy, sql = self.sharing.is_heavy(node), self._with(self._needs(node)) + text
-            self.parts.append(Part(name, sql, heavy, self.sharing.is_small(node)))
-            if heavy:
+            sql, size = self._with(self._needs(node)) + text, self.sharing.size(node)
+            part = Part(name, sql, size, self.sharing.is_small(node))
+            self.parts.append(part)
+            if part.heavy:
                 self.sharing.cut(node)
         else:
             self.ctes[node] = f"{self._hint(node)}({text})"

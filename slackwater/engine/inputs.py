@@ -1,5 +1,7 @@
 """What stands in FROM for a stored relation: the rows that its segments add up to.
 
+Columns that were added after a segment was written are filled in as constants.
+
 Most segments hold rows of weight one and are read as they are. Where a segment has other
 weights, its rows are added up, together with the stored rows that it takes away, and only they:
 all other rows pass untouched.
@@ -19,6 +21,7 @@ Read = Callable[[Sequence[Segment], Schema], str]
 
 def content(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read: Read) -> str:
     """FROM text for the multiset of rows that the segments add up to."""
+    read = _filling(read, dialect)
     live = [s for s in segments if s.rows]
     if not live:
         return f"({_no_rows(schema, dialect)})"
@@ -40,12 +43,44 @@ def content(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read:
 def weighted(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read: Read) -> str:
     """FROM text for the rows of the segments with their weights, not added up."""
     live = [s for s in segments if s.rows]
-    return read(live, schema) if live else f"({_no_rows(schema, dialect)})"
+    return _filling(read, dialect)(live, schema) if live else f"({_no_rows(schema, dialect)})"
 
 
 def with_ones(source: str) -> str:
     """FROM text for plain rows, each with the weight one."""
     return f"(SELECT f.*, CAST(1 AS BIGINT) AS {WEIGHT} FROM {source} AS f)"
+
+
+def _filling(read: Read, dialect: Dialect) -> Read:
+    """Reads each group of segments that lack the same of the columns asked for."""
+
+    def filled(segments: Sequence[Segment], schema: Schema) -> str:
+        groups: dict[tuple[str, ...], list[Segment]] = {}
+        for segment in segments:
+            lacking = tuple(f.name for f in schema if f.name in segment.missing)
+            groups.setdefault(lacking, []).append(segment)
+        if list(groups) == [()]:
+            return read(segments, schema)
+        parts = [_with_constants(group, schema, dialect, read) for group in groups.values()]
+        return f"({' UNION ALL '.join(parts)})"
+
+    return filled
+
+
+def _with_constants(
+    segments: Sequence[Segment], schema: Schema, dialect: Dialect, read: Read
+) -> str:
+    missing = segments[0].missing
+    source = read(segments, tuple(f for f in schema if f.name not in missing))
+    items = [f"f.{WEIGHT}"]
+    for f in schema:
+        name = dialect.quote(f.name)
+        if f.name in missing:
+            value = dialect.render(missing[f.name], [])
+            items.append(f"CAST({value} AS {dialect.type_name(f.type)}) AS {name}")
+        else:
+            items.append(f"f.{name}")
+    return f"SELECT {', '.join(items)} FROM {source} AS f"
 
 
 def _names(schema: Schema, dialect: Dialect, alias: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -46,33 +47,25 @@ class LocalEngine:
             return self._connection.cursor()
 
     def read(self, segments: Sequence[Segment], schema: Schema) -> str:
-        """FROM text for plain Parquet files."""
-        return read_files([str(self._root / s.path) for s in segments])
+        """FROM text for plain Parquet files. The first tells DuckDB their columns, so it is one
+        without any that others lack."""
+        ordered = sorted(segments, key=lambda s: s.width)
+        return read_files([str(self._root / s.path) for s in ordered])
 
     def read_paths(self, paths: Sequence[str], schema: Schema, weights: bool) -> str:
         """FROM text for files of others; DuckDB finds the columns by their names."""
         return read_files(paths)
 
-    def batches(
-        self,
-        sql: str,
-        schema: pa.Schema,
-        given: Mapping[str, pa.Table] | None = None,
-        parts: Sequence[tuple[str, str]] = (),
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement, in batches of the given schema; `parts` are computed first,
-        under their names, and gone afterwards."""
+    @contextmanager
+    def session(self) -> Iterator[LocalSession]:
+        """Statements one after the other; what they keep is gone afterwards."""
         with self._cursor() as cursor:
-            for name, table in (given or {}).items():
-                cursor.register(name, table)
-            try:
-                for name, part in parts:
-                    cursor.execute(f"CREATE TEMP TABLE {name} AS {part}")
-                reader = cursor.execute(sql).to_arrow_reader(BATCH_ROWS)
-                for batch in reader:
-                    yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
-            except duckdb.Error as error:
-                raise translate(error) from error
+            yield LocalSession(cursor)
+
+    def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement, in batches of the given schema."""
+        with self.session() as session:
+            yield from session.batches(sql, schema)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -80,6 +73,36 @@ class LocalEngine:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+
+class LocalSession:
+    """Statements that may read what those before them have kept."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        self._given = 0
+
+    def give(self, table: pa.Table) -> str:
+        """FROM text for an Arrow table."""
+        name = f"given_{self._given}"
+        self._given += 1
+        self._cursor.register(name, table)
+        return name
+
+    def keep(self, name: str, sql: str) -> None:
+        """Compute rows that later statements read under a name."""
+        try:
+            self._cursor.execute(f"CREATE TEMP TABLE {name} AS {sql}")
+        except duckdb.Error as error:
+            raise translate(error) from error
+
+    def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement, in batches of the given schema."""
+        try:
+            for batch in self._cursor.execute(sql).to_arrow_reader(BATCH_ROWS):
+                yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
+        except duckdb.Error as error:
+            raise translate(error) from error
 
 
 def read_files(paths: Sequence[str]) -> str:

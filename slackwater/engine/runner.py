@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,14 +17,16 @@ from slackwater import faults
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Measurement, Run, Segment
 from slackwater.engine.compile import compile_program, compile_query
-from slackwater.engine.inputs import content, weighted, with_ones
-from slackwater.engine.local import LocalEngine, conform
+from slackwater.engine.local import LocalEngine, LocalSession, conform
+from slackwater.engine.meter import Meter, Reading
+from slackwater.engine.programs import Part, Program
+from slackwater.engine.sources import Given, Log, Made, Sources, Stored, changed_bytes, from_texts
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
+from slackwater.engine.together import put_together, take_apart
 from slackwater.errors import NeedsSpark, UserError
 from slackwater.planner.placement import LOAD_BYTES, QUERY_BYTES, Placement, choose
 from slackwater.planner.steps import StepReport, WriteSegments
-from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema, to_arrow_schema
 
 BROADCAST_BYTES = 32_000_000
@@ -35,55 +36,22 @@ COLLECT_BYTES = 8_000_000
 write up than a few rows take to arrive."""
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A table or view as the sum of segments."""
+Segments = dict[str, tuple[Segment, ...]]
+"""What was written for each target."""
 
-    segments: tuple[Segment, ...]
-    schema: Schema
+
+@dataclass(frozen=True)
+class Written:
+    """What a step has written: the segments of each output, and what they cost."""
+
+    segments: Segments
+    report: StepReport
 
     @property
-    def bytes(self) -> int:
-        """How much there is to read."""
-        return sum(s.bytes for s in self.segments)
-
-
-@dataclass(frozen=True)
-class Log:
-    """Segments as they are: rows with weights, not added up. The schema is without the weight."""
-
-    segments: tuple[Segment, ...]
-    schema: Schema
-
-    @property
-    def bytes(self) -> int:
-        """How much there is to read."""
-        return sum(s.bytes for s in self.segments)
-
-
-@dataclass(frozen=True)
-class Files:
-    """Plain Parquet files of somebody else; with `weights`, each row is given the weight one."""
-
-    paths: tuple[str, ...]
-    schema: Schema
-    bytes: int
-    weights: bool = False
-
-
-@dataclass(frozen=True)
-class Given:
-    """Rows handed in: an Arrow table, or a Spark DataFrame."""
-
-    data: Any
-    schema: Schema
-    bytes: int
-
-
-Source = Stored | Log | Files | Given
-"""Where the rows of a scanned relation are."""
-
-Sources = Mapping[str, Source]
+    def only(self) -> tuple[Segment, ...]:
+        """The segments of a step with one output."""
+        (segments,) = self.segments.values()
+        return segments
 
 
 @dataclass
@@ -93,53 +61,57 @@ class Runner:
     storage: Storage
     local: LocalEngine
     spark: SparkEngine
+    meter: Meter
     placement: str = "auto"
     load_bytes: int = LOAD_BYTES
     query_bytes: int = QUERY_BYTES
     on_step: Callable[[StepReport], None] | None = None
-    reports: list[StepReport] = field(default_factory=list)
+    _telling: threading.RLock = field(default_factory=threading.RLock)
 
     # -- questions
 
-    def place(self, relation: Relation, sources: Sources, load: bool) -> Placement:
-        """The engine for a relation."""
-        size = sum(sources[s.source].bytes for s in relation.scans())
-        if any(not _is_local(sources[s.source]) for s in relation.scans()):
+    def place(self, relations: Sequence[Relation], sources: Sources, load: bool) -> Placement:
+        """The engine for some relations that are computed together."""
+        scanned = {s.source: sources[s.source] for r in relations for s in r.scans()}
+        if any(isinstance(s, Given) and not s.is_local for s in scanned.values()):
             return Placement("spark", "a Spark DataFrame was handed in")
         limit = self.load_bytes if load else self.query_bytes
-        return choose(relation, size, limit, self.placement)
+        size = sum(s.bytes for s in scanned.values())
+        return choose(relations, size, limit, self.placement)
 
-    def query(self, relation: Relation, sources: Sources) -> tuple[pa.Table, StepReport]:
+    def query(self, relation: Relation, sources: Sources) -> pa.Table:
         """The rows of a relation, on the driver."""
         self._require_segments(relation, sources)
-        placement = self.place(relation, sources, load=False)
+        placement = self.place([relation], sources, load=False)
         schema = to_arrow_schema(relation.schema)
         with self._measured("query", placement) as measure:
-            if placement.engine == "local":
-                try:
-                    table = self._local_table(relation, sources, schema)
-                    measure.rows = table.num_rows
-                    return table, measure.done("local")
-                except NeedsSpark:
-                    if self.placement == "local":
-                        raise _not_exact() from None
-            table = self._spark_table(relation, sources, schema)
+            table = self._query(relation, sources, schema, measure)
             measure.rows = table.num_rows
-            return table, measure.done("spark")
+            measure.done()
+        return table
+
+    def _query(
+        self, relation: Relation, sources: Sources, schema: pa.Schema, measure: _Measure
+    ) -> pa.Table:
+        if measure.engine == "local":
+            try:
+                return pa.Table.from_batches(self._local_rows(relation, sources), schema)
+            except NeedsSpark:
+                self._leave_local(measure)
+        return self._spark_table(relation, sources)
 
     def rows(self, relation: Relation, sources: Sources) -> Iterator[pa.RecordBatch]:
         """The rows of a relation in batches, on the driver, unmeasured."""
         self._require_segments(relation, sources)
-        schema = to_arrow_schema(relation.schema)
-        if self.place(relation, sources, load=False).engine == "local":
-            return self._local_batches(relation, sources, schema)
-        return iter(self._spark_table(relation, sources, schema).to_batches())
+        if self.place([relation], sources, load=False).engine == "local":
+            return self._local_rows(relation, sources)
+        return iter(self._spark_table(relation, sources).to_batches())
 
     def frame(self, relation: Relation, sources: Sources) -> Any:
         """The relation as a lazy Spark DataFrame, under its own column names."""
         self._require_segments(relation, sources)
         names = [f.name for f in relation.schema]
-        inputs = self._spark_inputs(relation, sources)
+        inputs = from_texts(self.spark, relation, sources, self.spark.given, {})
         return self.spark.frame(compile_query(relation, self.spark.dialect, inputs, names))
 
     def statement(self, relation: Relation, sources: Sources, engine: str) -> str:
@@ -153,123 +125,171 @@ class Runner:
         an engine's own complaint would not say what to do."""
         for scan in relation.scans():
             source = sources[scan.source]
-            for segment in source.segments if isinstance(source, Stored | Log) else ():
+            for segment in source.segments if isinstance(source, Stored | Log | Made) else ():
                 self.storage.check(segment)
 
-    def _local_table(self, relation: Relation, sources: Sources, schema: pa.Schema) -> pa.Table:
-        return pa.Table.from_batches(self._local_batches(relation, sources, schema), schema)
+    def _leave_local(self, measure: _Measure) -> None:
+        """The local engine met what it cannot compute: on to Spark, if that is allowed."""
+        if self.placement == "local":
+            raise _not_exact() from None
+        measure.engine = "spark"
 
-    def _local_batches(
-        self, relation: Relation, sources: Sources, schema: pa.Schema
-    ) -> Iterator[pa.RecordBatch]:
-        given: dict[str, pa.Table] = {}
+    def _local_rows(self, relation: Relation, sources: Sources) -> Iterator[pa.RecordBatch]:
+        schema = to_arrow_schema(relation.schema)
+        with self.local.session() as session:
+            sql = self._local_sql(session, relation, sources, {}, "")
+            yield from session.batches(sql, schema)
 
-        def give(data: pa.Table) -> str:
-            name = f"given_{len(given)}"
-            given[name] = data
-            return name
-
-        inputs = _inputs(self.local, relation, sources, give)
-        program = compile_program(relation, self.local.dialect, inputs)
-        parts = [(part.name, part.sql) for part in program.parts]
-        return self.local.batches(program.sql, schema, given, parts)
-
-    def _spark_inputs(self, relation: Relation, sources: Sources) -> dict[str, str]:
-        return _inputs(self.spark, relation, sources, self.spark.given)
-
-    def _spark_table(self, relation: Relation, sources: Sources, schema: pa.Schema) -> pa.Table:
-        with self.spark.statement():
-            return conform(self.spark.table(self._spark_sql(relation, sources)), schema)
-
-    def _spark_sql(
-        self, relation: Relation, sources: Sources, names: Sequence[str] | None = None
+    def _local_sql(
+        self,
+        session: LocalSession,
+        relation: Relation,
+        sources: Sources,
+        made: Mapping[str, str],
+        prefix: str,
     ) -> str:
+        """The statement for the local engine, its parts computed."""
+        inputs = from_texts(self.local, relation, sources, session.give, made)
+        names = [f.name for f in relation.schema] if prefix else None
+        program = compile_program(relation, self.local.dialect, inputs, names, prefix)
+        for part in program.parts:
+            session.keep(part.name, part.sql)
+        return program.sql
+
+    def _spark_table(self, relation: Relation, sources: Sources) -> pa.Table:
+        with self.spark.statement():
+            sql = self._spark_program(relation, sources, {}).sql
+            return conform(self.spark.table(sql), to_arrow_schema(relation.schema))
+
+    def _spark_program(
+        self, relation: Relation, sources: Sources, made: Mapping[str, Part]
+    ) -> Program:
         """The statement for Spark, its parts registered."""
-        inputs = self._spark_inputs(relation, sources)
-        few = _changed_bytes(sources) < BROADCAST_BYTES
-        prefix = f"slackwater_{secrets.token_hex(8)}_"
-        program = compile_program(relation, self.spark.dialect, inputs, names, prefix, few)
+        texts = {target: part.name for target, part in made.items()}
+        inputs = from_texts(self.spark, relation, sources, self.spark.given, texts)
+        sizes = {
+            name: made[source.target].size
+            for name, source in sources.items()
+            if isinstance(source, Made) and source.target in made
+        }
+        program = compile_program(
+            relation,
+            self.spark.dialect,
+            inputs,
+            [f.name for f in relation.schema],
+            _fresh(),
+            changed_bytes(sources) < BROADCAST_BYTES,
+            sizes,
+        )
         for part in program.parts:
             self.spark.part(part)
-        return program.sql
+        return program
 
     # -- steps
 
-    def run(self, step: WriteSegments, run: Run, sources: Sources) -> tuple[Segment, ...]:
+    def run(self, step: WriteSegments, run: Run, sources: Sources) -> Written:
         """Compute a step's rows and write them as segments of the run."""
-        self._require_segments(step.relation, sources)
-        placement = self.place(step.relation, sources, step.load)
+        relations = [output.relation for output in step.outputs]
+        for relation in relations:
+            self._require_segments(relation, sources)
+        placement = self.place(relations, sources, step.load)
         with self._measured(step.name, placement) as measure:
-            segments = self._write(step, run, sources, placement, measure)
-            measure.rows = sum(s.rows for s in segments)
-            measure.bytes = sum(s.bytes for s in segments)
-            measure.done(measure.engine)
-        return segments
+            segments = self._write(step, run, sources, measure)
+            written = [s for found in segments.values() for s in found]
+            measure.rows = sum(s.rows for s in written)
+            measure.bytes = sum(s.bytes for s in written)
+            return Written(segments, measure.done())
 
     def _write(
-        self,
-        step: WriteSegments,
-        run: Run,
-        sources: Sources,
-        placement: Placement,
-        measure: _Measure,
-    ) -> tuple[Segment, ...]:
-        if placement.engine == "local":
+        self, step: WriteSegments, run: Run, sources: Sources, measure: _Measure
+    ) -> Segments:
+        if measure.engine == "local":
             try:
-                schema = to_arrow_schema(step.relation.schema)
-                batches = self._local_batches(step.relation, sources, schema)
-                measure.engine = "local"
-                return self.storage.write(run, step.target, batches, schema)
+                return self._write_local(step, run, sources)
             except NeedsSpark:
-                if self.placement == "local":
-                    raise _not_exact() from None
-        measure.engine = "spark"
-        names = [f.name for f in step.relation.schema]
-        if not step.load and 0 < _changed_bytes(sources) < COLLECT_BYTES:
-            schema = to_arrow_schema(step.relation.schema)
-            table = self._spark_table(step.relation, sources, schema)
-            return self.storage.write(run, step.target, table.to_batches(), schema)
-        directory = self.storage.fresh_directory(run, step.target)
+                self._leave_local(measure)
         with self.spark.statement():
-            sql = self._spark_sql(step.relation, sources, names)
+            statements = self._spark_statements(step, sources)
+            if not step.load and 0 < changed_bytes(sources) < COLLECT_BYTES:
+                return self._collect(step, run, statements)
+            return self._write_spark(step, run, statements)
+
+    def _write_local(self, step: WriteSegments, run: Run, sources: Sources) -> Segments:
+        segments: Segments = {}
+        made: dict[str, str] = {}
+        with self.local.session() as session:
+            for i, output in enumerate(step.outputs):
+                sql = self._local_sql(session, output.relation, sources, made, f"o{i}_")
+                if output.target in _read_later(step, i, sources):
+                    made[output.target] = f"o{i}"
+                    session.keep(f"o{i}", sql)
+                    sql = f"SELECT * FROM o{i}"
+                schema = to_arrow_schema(output.relation.schema)
+                batches = session.batches(sql, schema)
+                segments[output.target] = self.storage.write(run, output.target, batches, schema)
+        return segments
+
+    def _spark_statements(self, step: WriteSegments, sources: Sources) -> list[str]:
+        """A statement per output; what later ones read is computed once."""
+        statements = []
+        made: dict[str, Part] = {}
+        for i, output in enumerate(step.outputs):
+            program = self._spark_program(output.relation, sources, made)
+            sql = program.sql
+            if output.target in _read_later(step, i, sources):
+                part = Part(_fresh(), sql, program.size, small=True)
+                self.spark.part(part)
+                made[output.target] = part
+                sql = f"SELECT * FROM {part.name}"
+            statements.append(sql)
+        return statements
+
+    def _collect(self, step: WriteSegments, run: Run, statements: Sequence[str]) -> Segments:
+        """All outputs in one go, by way of the driver."""
+        schemas = [output.relation.schema for output in step.outputs]
+        rows = self.spark.table(put_together(statements, schemas, self.spark.dialect))
+        segments: Segments = {}
+        for output, table in zip(step.outputs, take_apart(rows, schemas), strict=True):
+            schema = to_arrow_schema(output.relation.schema)
+            batches = conform(table, schema).to_batches()
+            segments[output.target] = self.storage.write(run, output.target, batches, schema)
+        return segments
+
+    def _write_spark(self, step: WriteSegments, run: Run, statements: Sequence[str]) -> Segments:
+        """Each output by Spark itself."""
+        segments: Segments = {}
+        for output, sql in zip(step.outputs, statements, strict=True):
+            directory = self.storage.fresh_directory(run, output.target)
             faults.reached("segment.writing")
             self.spark.write(sql, directory)
-        return self.storage.adopt(run, step.target, directory)
+            segments[output.target] = self.storage.adopt(run, output.target, directory)
+        return segments
 
     @contextmanager
     def _measured(self, name: str, placement: Placement) -> Iterator[_Measure]:
         measure = _Measure(self, name, placement)
-        if self.on_step is not None:
-            self.on_step(StepReport(name, placement.engine, 0, 0, 0, 0, "start", placement.reason))
-        yield measure
+        self.tell(StepReport(name, placement.engine, 0, 0, 0, 0, "start", placement.reason))
+        try:
+            yield measure
+        finally:
+            measure.stop()
+
+    def tell(self, report: StepReport) -> None:
+        """Let whoever listens know."""
+        with self._telling:
+            if self.on_step is not None:
+                self.on_step(report)
 
 
-def _changed_bytes(sources: Sources) -> int:
-    return sum(source.bytes for name, source in sources.items() if name.endswith(CHANGE))
+def _fresh() -> str:
+    """A name that nothing else in the Spark session has."""
+    return f"slackwater_{secrets.token_hex(8)}_"
 
 
-def _inputs(
-    engine: LocalEngine | SparkEngine,
-    relation: Relation,
-    sources: Sources,
-    give: Callable[[Any], str],
-) -> dict[str, str]:
-    """What stands in FROM for everything that a relation scans."""
-    inputs = {}
-    for scan in relation.scans():
-        match sources[scan.source]:
-            case Stored(segments, schema):
-                inputs[scan.source] = content(segments, schema, engine.dialect, engine.read)
-            case Log(segments, schema):
-                inputs[scan.source] = weighted(segments, schema, engine.dialect, engine.read)
-            case Files((), schema):
-                inputs[scan.source] = content((), schema, engine.dialect, engine.read)
-            case Files(paths, schema, _, weights):
-                read = engine.read_paths(paths, schema, weights=False)
-                inputs[scan.source] = with_ones(read) if weights else read
-            case Given(data):
-                inputs[scan.source] = give(data)
-    return inputs
+def _read_later(step: WriteSegments, i: int, sources: Sources) -> set[str]:
+    """What the outputs after one read of what the step itself makes."""
+    scanned = (sources[s.source] for o in step.outputs[i + 1 :] for s in o.relation.scans())
+    return {source.target for source in scanned if isinstance(source, Made)}
 
 
 @dataclass
@@ -283,32 +303,31 @@ class _Measure:
     rows: int = 0
     bytes: int = 0
     started: float = field(default_factory=time.perf_counter)
-    cpu: float = -1.0
-    read: int = 0
+    reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
         self.engine = self.placement.engine
-        self.cpu = self._cpu()
-        self.read = self._read()
+        self.reading = self.runner.meter.begin()
 
-    def _read(self) -> int:
-        return bytes_read(os.getpid()) + bytes_read(self.runner.spark.process_id)
+    def stop(self) -> None:
+        """No more is counted."""
+        self.runner.meter.end(self.reading)
 
-    def _cpu(self) -> float:
-        return time.process_time() + cpu_seconds(self.runner.spark.process_id)
-
-    def done(self, engine: str) -> StepReport:
+    def done(self) -> StepReport:
         """The report, told to whoever listens."""
-        seconds = time.perf_counter() - self.started
-        spent = max(0.0, self._cpu() - self.cpu)
-        reason = self.placement.reason
-        read = max(0, self._read() - self.read)
+        self.stop()
         report = StepReport(
-            self.name, engine, seconds, spent, self.rows, self.bytes, "end", reason, read
+            self.name,
+            self.engine,
+            time.perf_counter() - self.started,
+            self.reading.cpu_seconds,
+            self.rows,
+            self.bytes,
+            "end",
+            self.placement.reason,
+            int(self.reading.bytes_read),
         )
-        self.runner.reports.append(report)
-        if self.runner.on_step is not None:
-            self.runner.on_step(report)
+        self.runner.tell(report)
         return report
 
 
@@ -317,28 +336,6 @@ def measurements(reports: Sequence[StepReport]) -> tuple[Measurement, ...]:
     return tuple(
         Measurement(r.name, r.engine, r.seconds, r.cpu_seconds, r.rows, r.bytes) for r in reports
     )
-
-
-def cpu_seconds(process_id: int | None) -> float:
-    """CPU time of another process of this machine, children not included; 0 if unknown."""
-    if process_id is None:
-        return 0.0
-    try:
-        fields = Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def bytes_read(process_id: int | None) -> int:
-    """What a process of this machine has read from files, cached or not; 0 if unknown."""
-    if process_id is None:
-        return 0
-    try:
-        fields = Path(f"/proc/{process_id}/io").read_text().split()
-    except OSError:
-        return 0
-    return int(fields[fields.index("rchar:") + 1])
 
 
 def require_not_null(
@@ -358,10 +355,6 @@ def require_not_null(
                         code="NULL_IN_NOT_NULL",
                         hint="Give a value, or declare the column without NOT NULL.",
                     )
-
-
-def _is_local(source: Source) -> bool:
-    return not (isinstance(source, Given) and not isinstance(source.data, pa.Table))
 
 
 def _not_exact() -> UserError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from slackwater.algebra.relation import (
     Aggregate,
@@ -17,18 +18,18 @@ from slackwater.algebra.relation import (
     TopK,
     Window,
 )
+from slackwater.engine.programs import HEAVY
 from slackwater.tvr.time import CHANGE
 
-HEAVY = 24
-"""Operators in a shared part from which on it is computed apart where there are no hints."""
 _REDUCING = (Aggregate, Bag, Distinct, SetOp, TopK, Window)
 
 
 class Sharing:
     """How often the operators of a statement are read, and how much there is to them."""
 
-    def __init__(self, top: Relation, cuts_heavy: bool) -> None:
+    def __init__(self, top: Relation, cuts_heavy: bool, made: Mapping[str, int]) -> None:
         self._cuts_heavy = cuts_heavy
+        self._made = made  # scanned sources behind which there are so many operators
         self._parents = Counter(child for node in top.walk() for child in node.inputs)
         self._small: dict[Relation, bool] = {}
         self._sizes: dict[Relation, int] = {}  # operators, those shared repeated
@@ -49,10 +50,15 @@ class Sharing:
 
     def is_heavy(self, node: Relation) -> bool:
         """Would an engine that cannot be told to compute it once plan too much of it twice?"""
+        return self._cuts_heavy and self.size(node) > HEAVY
+
+    def size(self, node: Relation) -> int:
+        """How many operators there are to plan, those that are shared repeated."""
         for below in node.walk() if node not in self._sizes else ():  # inputs first
             if below not in self._sizes:
-                self._sizes[below] = 1 + sum(self._sizes[i] for i in below.inputs)
-        return self._cuts_heavy and self._sizes[node] > HEAVY
+                own = self._made.get(below.source, 1) if isinstance(below, Scan) else 1
+                self._sizes[below] = own + sum(self._sizes[i] for i in below.inputs)
+        return self._sizes[node]
 
     def cut(self, node: Relation) -> None:
         """From now on it is read like a table."""

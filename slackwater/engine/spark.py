@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from slackwater.algebra.expr import Column, Expr
 from slackwater.catalog.model import Segment
-from slackwater.engine.compile import Part
 from slackwater.engine.dialects import SPARK
 from slackwater.engine.java import require_java
+from slackwater.engine.programs import Part
 from slackwater.engine.spark_sql import fill, render
 from slackwater.errors import SlackwaterError, StateError, UserError
 from slackwater.sql.scope import OuterColumn
@@ -165,7 +165,7 @@ class SparkEngine:
 
     def _view(self, frame: DataFrame) -> str:
         name = f"slackwater_{uuid.uuid4().hex}"
-        frame.createOrReplaceTempView(name)
+        _distinguished(frame, name).createOrReplaceTempView(name)
         _views().append(name)
         return quote(name)
 
@@ -183,7 +183,7 @@ class SparkEngine:
         finally:
             for name in _views():
                 self.session.catalog.dropTempView(name)
-            for frame in _LOCAL.kept:
+            for frame in reversed(_LOCAL.kept):  # those that read others first
                 frame.unpersist()
             _LOCAL.views, _LOCAL.kept = outer
 
@@ -196,7 +196,7 @@ class SparkEngine:
         """
         frame = self.session.sql(part.sql)
         if not part.heavy:
-            frame = frame.persist()
+            frame = _distinguished(frame, part.name).persist()
             _LOCAL.kept.append(frame)
         elif part.small:
             frame = self.session.createDataFrame(frame.toArrow(), frame.schema)
@@ -305,6 +305,15 @@ _LOCAL = _Views()
 
 def _views() -> list[str]:
     return _LOCAL.views
+
+
+def _distinguished(frame: DataFrame, name: str) -> DataFrame:
+    """The same rows by a plan that no other is equal to.
+
+    Spark takes equal plans for one: who drops a view or lets go of a cached table drops what
+    another statement, or the user, has cached of the same rows.
+    """
+    return frame.where(f"'{name}' = '{name}'")
 
 
 def _weight_field() -> Field:

@@ -102,6 +102,7 @@ class Storage:
             bytes=path.stat().st_size,
             min_weight=low,
             max_weight=high,
+            width=len(footer.schema.to_arrow_schema()) - 1,
         )
 
     def run_directory(self, run: Run) -> Path:

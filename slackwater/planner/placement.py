@@ -6,6 +6,7 @@ portable runs in process.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slackwater.algebra.expr import is_portable
@@ -28,11 +29,11 @@ class Placement:
     reason: str
 
 
-def choose(relation: Relation, input_bytes: int, limit: int, setting: str) -> Placement:
-    """The engine that suits a relation whose stored inputs have this size."""
+def choose(relations: Sequence[Relation], input_bytes: int, limit: int, setting: str) -> Placement:
+    """The engine that suits relations whose stored inputs have this size."""
     if setting == "spark":
         return Placement("spark", "placement = 'spark'")
-    blocker = not_local(relation)
+    blocker = next(filter(None, map(not_local, relations)), None)
     if blocker is not None:
         if setting == "local":
             raise UserError(

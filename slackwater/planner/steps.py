@@ -9,13 +9,19 @@ from slackwater.algebra.relation import Relation
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """Rows with weights that go to a stored relation."""
+
+    target: str  # catalog id of the table, view or state
+    relation: Relation  # its last column is the weight
+
+
+@dataclass(frozen=True, slots=True)
 class WriteSegments:
-    """Compute rows with weights and add them to, or put them in place of, a stored relation."""
+    """Compute rows with weights and write them; later outputs may read what earlier ones make."""
 
     name: str  # what the step is called in displays
-    relation: Relation  # its last column is the weight
-    target: str  # catalog id of the table or view
-    replaces: bool = False
+    outputs: tuple[Output, ...]
     load: bool = True  # a load or recompute, for which the threshold is low
 
 

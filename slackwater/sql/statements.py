@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from slackwater.errors import SqlError
+from slackwater.sql.column_defs import ColumnDef, added_columns, column_def
 from slackwater.sql.cursor import Cursor
-from slackwater.sql.parse import Script, parse, span, split
-from slackwater.sql.scalars import data_type
+from slackwater.sql.parse import Script, parse, split
 from slackwater.sql.tables import table_name
-from slackwater.types import DataType
 
 
 @dataclass(frozen=True)
@@ -25,16 +24,6 @@ class Statement:
 @dataclass(frozen=True)
 class Query(Statement):
     """SELECT, WITH, VALUES."""
-
-
-@dataclass(frozen=True)
-class ColumnDef:
-    """A column as CREATE TABLE declares it."""
-
-    name: str
-    type: DataType
-    nullable: bool = True
-    default: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +80,14 @@ class AlterView(Statement):
 
     name: str
     options: dict[str, str]
+
+
+@dataclass(frozen=True)
+class AddColumns(Statement):
+    """ALTER TABLE name ADD COLUMN[S] …"""
+
+    table: str
+    columns: tuple[ColumnDef, ...]
 
 
 @dataclass(frozen=True)
@@ -223,6 +220,20 @@ def _alter(c: Cursor) -> Statement:
     return AlterView(c.script.text, name, options)
 
 
+def _alter_table(c: Cursor) -> Statement:
+    c.expect("ALTER", "TABLE")
+    name = c.name()
+    if not (c.accept("ADD", "COLUMN") or c.accept("ADD", "COLUMNS")):
+        raise SqlError(
+            "Of ALTER TABLE, only ADD COLUMN is supported.",
+            code="UNSUPPORTED_STATEMENT",
+            hint="For other changes, CREATE TABLE … AS SELECT makes a new table of the old one.",
+            start=0,
+            end=len("ALTER TABLE"),
+        )
+    return AddColumns(c.script.text, name, added_columns(c))
+
+
 def _explain(c: Cursor) -> Statement:
     c.expect("EXPLAIN")
     json = c.accept("FORMAT", "JSON") or c.accept("JSON")
@@ -275,6 +286,7 @@ _BY_WORDS: dict[str, Callable[[Cursor], Statement]] = {
     "REFRESH": _refresh,
     "ALTER MATERIALIZED": _alter,
     "ALTER VIEW": _alter,
+    "ALTER TABLE": _alter_table,
     "EXPLAIN": _explain,
     "SHOW": _show,
     "DESCRIBE": _describe,
@@ -303,40 +315,10 @@ def _create_table(text: str, tree: exp.Expr) -> Statement:
     target = tree.this
     schema = target if isinstance(target, exp.Schema) else None
     name = table_name(target.this if schema is not None else target)
-    columns = tuple(_column(c) for c in schema.expressions) if schema is not None else ()
+    columns = tuple(column_def(c) for c in schema.expressions) if schema is not None else ()
     source, options = _properties(tree)
     query = tree.expression.sql(dialect="spark") if tree.expression is not None else None
     return CreateTable(text, name, columns, source, options, bool(tree.args.get("exists")), query)
-
-
-def _column(node: exp.Expr) -> ColumnDef:
-    if not isinstance(node, exp.ColumnDef):
-        start, end = span(node)
-        raise SqlError(
-            f"'{node.sql(dialect='spark')}' in a column list is not supported.",
-            code="UNSUPPORTED_STATEMENT",
-            hint="Declare columns as name, type, NOT NULL, DEFAULT, COMMENT.",
-            start=start,
-            end=end,
-        )
-    nullable, default = True, None
-    for constraint in node.args.get("constraints") or []:
-        match constraint.kind:
-            case exp.NotNullColumnConstraint():
-                nullable = bool(constraint.kind.args.get("allow_null"))
-            case exp.DefaultColumnConstraint():
-                default = constraint.kind.this.sql(dialect="spark")
-            case exp.CommentColumnConstraint():
-                continue
-            case other:
-                raise SqlError(
-                    f"Constraint '{other.sql(dialect='spark')}' is not supported.",
-                    code="UNSUPPORTED_STATEMENT",
-                    hint="NOT NULL and DEFAULT are kept; others must be checked outside.",
-                )
-    if node.args.get("kind") is None:
-        raise SqlError(f"Column '{node.name}' has no type.", code="SYNTAX_ERROR")
-    return ColumnDef(node.name, data_type(node.args["kind"]), nullable, default)
 
 
 def _properties(tree: exp.Expr) -> tuple[str, dict[str, str]]:

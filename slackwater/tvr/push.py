@@ -111,10 +111,11 @@ def _last(condition: Expr) -> int:
 
 def _is_quiet(condition: Expr) -> bool:
     """Can it be evaluated for any row at all, whatever other conditions say?"""
-    return all(_never_raises(node) for node in condition.walk())
+    return all(never_raises(node) for node in condition.walk())
 
 
-def _never_raises(node: Expr) -> bool:
+def never_raises(node: Expr) -> bool:
+    """Gives the operation itself, whatever its arguments are, always a value?"""
     match node:
         case Column() | Literal():
             return True

@@ -27,9 +27,10 @@ from slackwater.catalog.model import (
     Update,
     WriteEvent,
 )
-from slackwater.engine.runner import Given, Log, Sources, measurements, require_not_null
+from slackwater.engine.runner import measurements, require_not_null
+from slackwater.engine.sources import Given, Log, Sources
 from slackwater.errors import SqlError, UserError, nearest
-from slackwater.planner.steps import StepReport, WriteSegments
+from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.sql import build
 from slackwater.sql.assign import Target
 from slackwater.sql.dml import Check, Delta, bind_change, stored
@@ -171,19 +172,17 @@ class Transaction:
 
     def _write(self, world: World, table: Table, delta: Delta, kind: str) -> int:
         assert self.run is not None
-        runner = self.house.runner
-        before = len(runner.reports)
-        step = WriteSegments(f"{kind} {table.name}", delta.relation, table.id)
+        step = WriteSegments(f"{kind} {table.name}", (Output(table.id, delta.relation),))
         with world.steady_files():
             for check in delta.checks:
                 self._check(world, check)
-            segments = runner.run(step, self.run, world.sources(delta.relation))
+            written = self.house.runner.run(step, self.run, world.sources(delta.relation))
+        segments = written.only
         if kind == "apply":
             self._require_present(world, table, segments)
         require_not_null(segments, table.schema, self.house.storage, table.name)
         self.pending.add(table.id, segments)
-        self.reports += runner.reports[before:]
-        del runner.reports[before:]
+        self.reports.append(written.report)
         return self._count(table, kind, sum(s.rows for s in segments))
 
     def _count(self, table: Table, kind: str, written: int) -> int:
@@ -211,7 +210,7 @@ class Transaction:
         self._require_empty(check, world.sources(check.relation))
 
     def _require_empty(self, check: Check, sources: Sources) -> None:
-        found, _ = self.house.runner.query(check.relation, sources)
+        found = self.house.runner.query(check.relation, sources)
         if found.num_rows:
             row = ", ".join(f"{k}={v!r}" for k, v in found.slice(0, 1).to_pylist()[0].items())
             raise UserError(

@@ -27,9 +27,10 @@ from slackwater.catalog.model import (
     WriteEvent,
 )
 from slackwater.catalog.snapshot import Snapshot
-from slackwater.engine.runner import Log, measurements
+from slackwater.engine.runner import Written, measurements
+from slackwater.engine.sources import Log
 from slackwater.planner.compaction import worthwhile
-from slackwater.planner.steps import StepReport, WriteSegments
+from slackwater.planner.steps import Output, WriteSegments
 from slackwater.tvr.merging import merged
 from slackwater.tvr.time import NOW, weighted_scan
 from slackwater.work.house import House
@@ -125,34 +126,36 @@ class _Compaction:
         state = relation if isinstance(relation, State) else None
         self.owner = snapshot.get(state.view if state else relation.id)
         self.state = state.kind if state else ""
-        # the reports of a refresh that goes on beside it stay apart
-        self.runner = replace(house.runner, on_step=None, reports=[])
+        self.runner = replace(house.runner, on_step=None)  # nobody waits for it
 
     def run(self, lease: Lease) -> CompactReport:
         """Write and commit."""
         started, catalog = time.perf_counter(), self.house.catalog
         with catalog.running("compact", lease) as run:
-            new = self._write(run)
-            report = self._report(new, time.perf_counter() - started)
+            written = self._write(run)
+            report = self._report(written, time.perf_counter() - started)
             updates: list[Update] = [
-                CompactSegments(self.relation.id, self.old, new),
-                WriteEvent(Event("compact", self.owner.id, timestamp(), self._body(run, report))),
-                FinishRun(run.id, measurements(self.runner.reports)),
+                CompactSegments(self.relation.id, self.old, written.only),
+                WriteEvent(
+                    Event("compact", self.owner.id, timestamp(), self._body(run, report, written))
+                ),
+                FinishRun(run.id, measurements([written.report])),
             ]
             catalog.commit([run.requirement, *lease.requirements], updates)
         return report
 
-    def _write(self, run: Run) -> tuple[Segment, ...]:
+    def _write(self, run: Run) -> Written:
         id, schema = self.relation.id, self.relation.schema
         stored = weighted_scan(id, self.relation.name, schema, NOW)
         cancels = any(s.min_weight < 0 for s in self.old)
         rows = merged(stored, _kind(self.relation), cancels)
         # nobody waits for it, so Spark is not started for what the driver can do
         load = self.runner.spark.started
-        step = WriteSegments(f"compact {self.owner.name}", rows, id, load=load)
+        step = WriteSegments(f"compact {self.owner.name}", (Output(id, rows),), load=load)
         return self.runner.run(step, run, {stored.source: Log(self.old, schema)})
 
-    def _report(self, new: Sequence[Segment], seconds: float) -> CompactReport:
+    def _report(self, written: Written, seconds: float) -> CompactReport:
+        new = written.only
         return CompactReport(
             name=self.owner.name,
             state=self.state,
@@ -161,15 +164,11 @@ class _Compaction:
             rows=sum(s.rows for s in new),
             bytes_before=sum(s.bytes for s in self.old),
             bytes=sum(s.bytes for s in new),
-            engine=self._step.engine,
+            engine=written.report.engine,
             seconds=seconds,
         )
 
-    @property
-    def _step(self) -> StepReport:
-        return self.runner.reports[-1]
-
-    def _body(self, run: Run, report: CompactReport) -> dict[str, Any]:
+    def _body(self, run: Run, report: CompactReport, written: Written) -> dict[str, Any]:
         what = "table" if isinstance(self.owner, Table) else "view"
         return {
             "run": run.id,
@@ -181,5 +180,5 @@ class _Compaction:
             "bytes_before": report.bytes_before,
             "bytes": report.bytes,
             "seconds": report.seconds,
-            "steps": [self._step.to_json()],
+            "steps": [written.report.to_json()],
         }

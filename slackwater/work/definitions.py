@@ -29,7 +29,7 @@ from slackwater.catalog.model import (
 from slackwater.engine.publish import unpublish
 from slackwater.engine.runner import measurements
 from slackwater.errors import SlackwaterError, SqlError, UserError
-from slackwater.planner.steps import WriteSegments
+from slackwater.planner.steps import Output, WriteSegments
 from slackwater.sources import parquet
 from slackwater.sql import bind, statements
 from slackwater.sql.assign import Target, default_value
@@ -108,7 +108,7 @@ def _exists(world: World, name: str, tolerated: bool) -> bool:
     return found is not None
 
 
-def _check_columns(schema: Schema, what: str) -> None:
+def check_columns(schema: Schema, what: str) -> None:
     if not schema:
         raise UserError(f"{what} has no columns.", code="BAD_COLUMNS")
     twice = unique_names(f.name for f in schema)
@@ -132,7 +132,7 @@ def _check_columns(schema: Schema, what: str) -> None:
 
 def _managed(world: World, statement: statements.CreateTable) -> Table:
     schema = tuple(Field(c.name, c.type, c.nullable) for c in statement.columns)
-    _check_columns(schema, f"Table '{statement.name}'")
+    check_columns(schema, f"Table '{statement.name}'")
     defaults = {c.name: c.default for c in statement.columns if c.default is not None}
     table = Table(new_id("t"), statement.name, schema, options=statement.options, defaults=defaults)
     _check_defaults(world, table)
@@ -158,7 +158,7 @@ def _external(statement: statements.CreateTable) -> Table:
     found = parquet.files(folder)
     declared = tuple(Field(c.name, c.type, True) for c in statement.columns)
     schema = declared or parquet.infer_schema(folder, found)
-    _check_columns(schema, f"Table '{statement.name}'")
+    check_columns(schema, f"Table '{statement.name}'")
     parquet.check_schema(schema, found, statement.name)
     options = {**statement.options, "path": folder}
     return Table(new_id("t"), statement.name, schema, source="parquet", options=options)
@@ -176,22 +176,22 @@ def _load(house: House, world: World, statement: statements.CreateTable) -> str:
     if statement.columns:
         raise UserError("CREATE TABLE … AS takes its columns from the query.", code="BAD_COLUMNS")
     schema = tuple(Field(f.name, f.type, True) for f in relation.schema)
-    _check_columns(schema, f"Table '{statement.name}'")
+    check_columns(schema, f"Table '{statement.name}'")
     table = Table(new_id("t"), statement.name, schema, options=statement.options)
     with house.catalog.running("load") as run:
-        step = WriteSegments(f"load {table.name}", zset.with_weight(relation), table.id)
-        before = len(house.runner.reports)
+        output = Output(table.id, zset.with_weight(relation))
+        step = WriteSegments(f"load {table.name}", (output,))
         with world.steady_files():
-            segments = house.runner.run(step, run, world.sources(relation))
+            written = house.runner.run(step, run, world.sources(relation))
         house.catalog.commit(
             [NameIsFree(table.name), run.requirement],
             [
                 CreateTable(table),
-                AddSegments(table.id, segments),
-                FinishRun(run.id, measurements(house.runner.reports[before:])),
+                AddSegments(table.id, written.only),
+                FinishRun(run.id, measurements([written.report])),
             ],
         )
-    return f"table '{table.name}' created with {sum(s.rows for s in segments)} rows"
+    return f"table '{table.name}' created with {written.report.rows} rows"
 
 
 def create_view(house: House, statement: statements.CreateView) -> str:
@@ -223,7 +223,7 @@ def _view(world: World, statement: statements.CreateView, options: dict[str, str
             error.end = None if error.end is None else error.end + statement.offset
         raise
     schema = relation.schema
-    _check_columns(schema, f"View '{statement.name}'")
+    check_columns(schema, f"View '{statement.name}'")
     depends = tuple(dict.fromkeys(s.source for s in relation.scans()))
     options = dict(options)
     if statement.columns:
@@ -235,6 +235,7 @@ def _view(world: World, statement: statements.CreateView, options: dict[str, str
         sql=statement.query,
         options=options,
         depends=depends,
+        widths={t.id: len(t.schema) for t in world.snapshot.tables() if t.id in depends},
     )
 
 

@@ -120,7 +120,7 @@ def explain(house: House, what: str, format: str = "text") -> str:
     else:
         view = world.view(named.name if named else _unquoted(text))
         relation, reasons = definition(world, view)
-    placement = house.runner.place(relation, world.sources(relation), load=view is not None)
+    placement = house.runner.place([relation], world.sources(relation), load=view is not None)
     upkeep = None
     if view is not None and not _is_always_full(view, reasons):
         upkeep = _upkeep(view, relation)

@@ -14,12 +14,15 @@ from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import Segment, View
 from slackwater.catalog.store import Catalog
 from slackwater.engine.local import LocalEngine
-from slackwater.engine.runner import Runner, Stored
+from slackwater.engine.meter import Meter
+from slackwater.engine.runner import Runner
 from slackwater.engine.segment_reader import read_segments
+from slackwater.engine.sources import Stored
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
 from slackwater.errors import UserError
 from slackwater.planner.placement import LOAD_BYTES, PLACEMENTS, QUERY_BYTES
+from slackwater.tvr import preaggregate
 from slackwater.tvr.zset import with_weight
 
 
@@ -37,15 +40,22 @@ class Settings:
     load_bytes: int = LOAD_BYTES
     query_bytes: int = QUERY_BYTES
     local_memory: str = ""
+    at_once: int = 4  # views that are refreshed side by side
     compact: bool = True  # merge small segments beside the work
+    preaggregation: str = "auto"  # are changes summed up before they are joined?
 
     def __post_init__(self) -> None:
-        if self.placement not in PLACEMENTS:
-            raise UserError(
-                f"placement = '{self.placement}' is not known.",
-                code="BAD_OPTION",
-                hint=f"Choose one of {', '.join(PLACEMENTS)}.",
-            )
+        _require("placement", self.placement, PLACEMENTS)
+        _require("preaggregation", self.preaggregation, preaggregate.MODES)
+
+
+def _require(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UserError(
+            f"{name} = '{value}' is not known.",
+            code="BAD_OPTION",
+            hint=f"Choose one of {', '.join(known)}.",
+        )
 
 
 @dataclass
@@ -67,7 +77,13 @@ class House:
             root, settings.spark, settings.spark_master, dict(settings.spark_config)
         )
         runner = Runner(
-            storage, local, spark, settings.placement, settings.load_bytes, settings.query_bytes
+            storage,
+            local,
+            spark,
+            Meter(lambda: spark.process_id),
+            settings.placement,
+            settings.load_bytes,
+            settings.query_bytes,
         )
         return cls(Catalog.open(url), storage, runner, settings)
 

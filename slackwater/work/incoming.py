@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.engine.runner import Given
+from slackwater.engine.sources import Given
 from slackwater.errors import UserError
 from slackwater.types import Field, Schema, from_arrow, schema_from_json, to_arrow
 

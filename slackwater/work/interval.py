@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.catalog.model import Segment, Table, View
-from slackwater.engine.runner import Files, Log, Source
+from slackwater.engine.sources import Files, Log, Made, Source
 from slackwater.sources import parquet
 from slackwater.tvr.time import CHANGE, NEW, OLD, split
 from slackwater.work.world import World
@@ -91,11 +91,15 @@ class Interval:
         before = sum(s.rows for id in managed for s in self.segments(id, OLD))
         return change > SMALL and change > TOO_LARGE * before
 
-    def sources(self, relation: Relation) -> dict[str, Source]:
-        """Where the rows of everything that a relation scans are."""
-        return {scan.source: self._source(scan) for scan in relation.scans()}
+    def sources(
+        self, relations: Iterable[Relation], making: Collection[str] = ()
+    ) -> dict[str, Source]:
+        """Where the rows of everything that some relations scan are; `making` are the states and
+        views whose change is made in the same step."""
+        scans = {scan.source: scan for relation in relations for scan in relation.scans()}
+        return {source: self._source(scan, making) for source, scan in scans.items()}
 
-    def _source(self, scan: Scan) -> Source:
+    def _source(self, scan: Scan, making: Collection[str]) -> Source:
         id, time = split(scan.source)
         if not time:
             return self.world.source(scan)
@@ -107,4 +111,7 @@ class Interval:
                 files = tuple(f for f in files if (f in new) == (time == CHANGE))
             size = sum(f.bytes for f in files)
             return Files(tuple(f.path for f in files), table.schema, size, weights=True)
-        return Log(self.segments(id, time), scan.fields[:-1])
+        log = Log(self.segments(id, time), scan.fields[:-1])
+        if id in making and time in (NEW, CHANGE):
+            return Made(id, log.schema, log if time == NEW else None)
+        return log

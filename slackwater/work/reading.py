@@ -17,10 +17,8 @@ def select(house: House, text: str, pending: Pending | None = None) -> Result:
     with house.catalog.reading() as snapshot:
         world = World(house, snapshot, pending)
         relation = bind.bind(text, world.context())
-        before = len(house.runner.reports)
         with world.steady_files():
-            table, _ = house.runner.query(relation, world.sources(relation))
-        del house.runner.reports[before:]
+            table = house.runner.query(relation, world.sources(relation))
 
     def to_spark(rows: pa.Table) -> Any:
         return house.runner.spark.session.createDataFrame(rows)

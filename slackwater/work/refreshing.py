@@ -34,6 +34,7 @@ from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.house import House
 from slackwater.work.reasons import REWRITES
+from slackwater.work.side_by_side import side_by_side
 from slackwater.work.upkeep import Upkeep, Upkept
 from slackwater.work.world import Pending, World
 
@@ -74,8 +75,7 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
     ):
         work = _Work(World(house, snapshot, Pending(), defining=True), run, full, set(names))
         with work.world.steady_files():
-            for view in _order(work.world, names):
-                work.refresh(view)
+            work.refresh(_order(work.world, names))
         house.catalog.commit([run.requirement, *lease.requirements, *work.requires], work.updates())
     publish(house, [v.id for v in wanted])
     collect_garbage(house.catalog, house.storage)
@@ -126,7 +126,7 @@ def _order(world: World, names: Sequence[str]) -> list[View]:
 
 def definition(world: World, view: View) -> tuple[Relation, dict[str, str]]:
     """A view's relation, and the reason codes met in binding it."""
-    context = world.context()
+    context = world.context(view=view)
     relation = unordered(bind.bind(view.sql, context))
     if "columns" in view.options:
         relation = renamed(relation, view.options["columns"].split("\n"), view.name)
@@ -154,19 +154,34 @@ class _Work:
     def _version(self, id: str) -> int:
         return self._versions.get(id, self.world.snapshot.get(id).version)
 
-    def refresh(self, view: View) -> None:
+    def refresh(self, views: Sequence[View]) -> None:
+        """Views, each after those it reads, others at the same time."""
+        by_id = {view.id: view for view in views}
+
+        def needs(view: View) -> list[View]:
+            return [by_id[id] for id in view.depends if id in by_id]
+
+        at_once = self.world.house.settings.at_once
+        for view, done in zip(
+            views, side_by_side(views, needs, self._refresh, at_once), strict=True
+        ):
+            self._tell(view, *done)
+
+    def _refresh(self, view: View) -> tuple[RefreshReport, list[Update], dict[str, Any]]:
         """One view, from sources at this run's versions."""
         started = time.perf_counter()
         relation, met = definition(self.world, view)
         seen = self.world.seen(view.depends, self._version)
         upkeep = Upkeep(self.world, self.run, view, relation)
         reasons = self._reasons(view, upkeep, met)
+        updates: list[Update] = []
         if not self._is_due(view, seen, reasons):
             report = RefreshReport(view.name, view.version, "none", [])
         else:
-            report = self._report(view, self._upkept(upkeep, reasons, met))
+            done = self._upkept(upkeep, reasons, met)
+            updates, report = done.updates, self._report(view, done)
         report.seconds = time.perf_counter() - started
-        self._tell(view, report, seen)
+        return report, updates, seen
 
     def _is_due(self, view: View, seen: dict[str, Any], reasons: list[str]) -> bool:
         if view.refreshed_at is None or seen != dict(view.as_of):
@@ -212,13 +227,15 @@ class _Work:
         changed = done.mode == "full" or done.rows > 0
         version = view.version + 1 if changed else view.version
         self._versions[view.id] = version
-        self._updates += done.updates
         return RefreshReport(
             view.name, version, done.mode, done.reasons, done.rows, 0.0, done.steps, done.operators
         )
 
-    def _tell(self, view: View, report: RefreshReport, seen: dict[str, Any]) -> None:
+    def _tell(
+        self, view: View, report: RefreshReport, updates: list[Update], seen: dict[str, Any]
+    ) -> None:
         self.reports.append(report)
+        self._updates += updates
         self.requires += [VersionIs(view.id, view.version)]
         self.requires += [Exists(id) for id in view.depends]
         if report.mode != "none":

@@ -107,11 +107,16 @@ def status(house: House) -> dict[str, Any]:
 
 
 def _table_status(house: House, world: World, table: Table) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": table.name, "kind": "table", "source": table.source}
+    entry: dict[str, Any] = {
+        "name": table.name,
+        "kind": "table",
+        "source": table.source,
+        "columns": len(table.schema),
+    }
     if table.source == "parquet":
         files = world.files(table)
         relation = Scan(table.id, table.name, table.schema)
-        count, _ = house.runner.query(_count(relation), world.sources(relation))
+        count = house.runner.query(_count(relation), world.sources(relation))
         rows = count.column(0)[0].as_py()
         return entry | {
             "version": table.version,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from slackwater.algebra.relation import Project, Relation
 from slackwater.catalog import model
 from slackwater.catalog.ids import new_id
 from slackwater.catalog.model import AddSegments, CreateState, Drop, ReplaceSegments, Run, View
-from slackwater.planner.steps import StepReport, WriteSegments
+from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance, maintenance
@@ -21,6 +22,7 @@ from slackwater.tvr.states.buffer import END, BufferState
 from slackwater.tvr.time import NEW
 from slackwater.types import WEIGHT, Schema
 from slackwater.work.interval import Interval
+from slackwater.work.sampling import Sample
 from slackwater.work.world import World
 
 
@@ -48,8 +50,7 @@ class Upkeep:
         self.deltas = Deltas()
         """The changes of the view's operators, once they are asked for."""
         self._known = {s.signature: s for s in world.snapshot.states(view.id)}
-        self._runner = world.house.runner
-        self._begun = self._mark()
+        self._steps: list[StepReport] = []
         self._touched: set[str] = set()
 
     def maintenance(self) -> Maintenance:
@@ -73,29 +74,29 @@ class Upkeep:
 
     def plain(self, reasons: list[str]) -> Upkept:
         """Compute the view's rows alone: a query that is always computed in full."""
-        before = self._mark()
-        relation = zset.with_weight(self.query)
-        self._write(f"recompute {self.view.name}", relation, self.view, replaces=True)
+        self._anew("recompute", self.view, zset.with_weight(self.query))
         drops: list[model.Update] = [Drop(s.id) for s in self._known.values()]
-        return self._full(before, reasons, drops)
+        return self._full(reasons, drops)
 
     def recompute(self, plan: Maintenance, reasons: list[str]) -> Upkept:
         """Compute the view's states and rows from its sources."""
-        before = self._mark()
         full = Deltas(states=plan.states)
         updates: list[model.Update] = []
         for state in plan.kept:
-            self._write(f"build {state.name}", state.initial(full), state, replaces=True)
+            self._anew(f"build {state.name} of", state, state.initial(full))
             updates += self._keep(state)
         kept = {s.id for s in plan.kept}
         updates += [Drop(s.id) for s in self._known.values() if s.id not in kept]
-        name = f"recompute {self.view.name}"
         if plan.root_is_kept:
             rows = plan.states[plan.root].initial(full)
         else:
             rows = zset.with_weight(full.rows(plan.root))
-        self._write(name, rows, self.view, replaces=True)
-        return self._full(before, reasons, updates)
+        self._anew("recompute", self.view, rows)
+        return self._full(reasons, updates)
+
+    def _anew(self, what: str, target: State | View, relation: Relation) -> None:
+        written = self._write(what, {target.id: _for(target, relation)}, load=True)
+        self.world.pending.replace(target.id, written[target.id])
 
     def _keep(self, state: State) -> list[model.Update]:
         """The catalog's entry of a state built anew."""
@@ -106,26 +107,29 @@ class Upkeep:
         made = model.State(state.id, state.id, state.schema, 0, self.view.id, state.kind, signature)
         return [CreateState(made), written]
 
-    def _full(self, before: int, reasons: list[str], updates: list[model.Update]) -> Upkept:
+    def _full(self, reasons: list[str], updates: list[model.Update]) -> Upkept:
         segments = self._written(self.view.id)
         updates.append(ReplaceSegments(self.view.id, segments))
-        return Upkept("full", reasons, sum(s.rows for s in segments), updates, self._since(before))
+        return Upkept("full", reasons, sum(s.rows for s in segments), updates, self._steps)
 
     # -- by changes
 
     def incremental(self, plan: Maintenance) -> Upkept:
         """Add to states and rows what the changes of the sources make of them."""
-        before = self._mark()
-        deltas = Deltas(self.interval.changed, self.interval.weighted, plan.states)
+        shrinks = Sample(self.interval).shrinks
+        deltas = Deltas(self.interval.changed, self.interval.weighted, plan.states, shrinks)
         self.deltas = deltas
-        for state in plan.kept:
-            if deltas.changes(state.node):
-                self._change(state, deltas)
+        changes = {s.id: _for(s, s.change(deltas)) for s in plan.kept if deltas.changes(s.node)}
         if deltas.changes(plan.root):
             kept = plan.root_is_kept
             root = plan.states[plan.root].change(deltas) if kept else deltas.sure(plan.root)
             change = root if kept else zset.consolidate(root)
-            self._write(f"refresh {self.view.name}", change, self.view)
+            changes[self.view.id] = _for(self.view, change)
+        self._change("refresh", changes)
+        buffers = [s for s in plan.kept if isinstance(s, BufferState) and s.id in changes]
+        for buffer in buffers:
+            if not self._is_enough(buffer):
+                self._refill(buffer, deltas, changes)
         ids = [s.id for s in plan.kept] + [self.view.id]
         updates: list[model.Update] = [
             AddSegments(id, self._written(id)) for id in ids if self._written(id)
@@ -137,14 +141,23 @@ class Upkeep:
             {"operator": describe(node), "law": note.law, "reason": note.reason or None}
             for node, note in notes
         ]
-        return Upkept("incremental", reasons, rows, updates, self._since(before), operators)
+        return Upkept("incremental", reasons, rows, updates, self._steps, operators)
 
-    def _change(self, state: State, deltas: Deltas) -> None:
-        self._write(f"change {state.name}", state.change(deltas), state)
-        if isinstance(state, BufferState) and not self._is_enough(state):
-            self.world.pending.forget(state.id)
-            deltas.note(state.node, "bounded_buffer", "BUFFER_REFILLED")
-            self._write(f"refill {state.name}", state.refill(deltas), state)
+    def _change(self, what: str, changes: Mapping[str, Relation]) -> None:
+        """Write changes, in one step: later ones may read earlier ones."""
+        if changes:
+            for id, segments in self._write(what, changes, load=False).items():
+                self.world.pending.add(id, segments)
+
+    def _refill(self, buffer: BufferState, deltas: Deltas, changes: Mapping[str, Relation]) -> None:
+        """Fill a buffer again that has become too short, and change again what follows it."""
+        deltas.note(buffer.node, "bounded_buffer", "BUFFER_REFILLED")
+        order = list(changes)
+        later = order[order.index(buffer.id) + 1 :]
+        for id in (buffer.id, *later):
+            self.world.pending.forget(id)
+        again = {buffer.id: _for(buffer, buffer.refill(deltas))}
+        self._change("refill", again | {id: changes[id] for id in later})
 
     def _is_enough(self, state: BufferState) -> bool:
         ends: list[int] = []
@@ -157,35 +170,32 @@ class Upkeep:
 
     def forget(self) -> None:
         """As if nothing had been done for the view."""
-        self._since(self._begun)
+        self._steps = []
         for id in self._touched:
             self.world.pending.forget(id)
 
     # -- steps
 
     def _write(
-        self, name: str, relation: Relation, target: State | View, replaces: bool = False
-    ) -> None:
-        id = target.id
-        self._touched.add(id)
-        relation = prune(_under_names(relation, target.schema))
-        step = WriteSegments(name, relation, id, replaces, load=replaces)
-        segments = self._runner.run(step, self.run, self.interval.sources(relation))
-        if replaces:
-            self.world.pending.replace(id, segments)
-        else:
-            self.world.pending.add(id, segments)
+        self, what: str, rows: Mapping[str, Relation], load: bool
+    ) -> dict[str, tuple[model.Segment, ...]]:
+        self._touched |= set(rows)
+        outputs = tuple(Output(id, relation) for id, relation in rows.items())
+        step = WriteSegments(f"{what} {self.view.name}", outputs, load)
+        making = () if load else rows
+        sources = self.interval.sources(rows.values(), making)
+        written = self.world.house.runner.run(step, self.run, sources)
+        self._steps.append(written.report)
+        return written.segments
 
     def _written(self, id: str) -> tuple[model.Segment, ...]:
         return tuple(self.world.pending.added.get(id, ()))
 
-    def _mark(self) -> int:
-        return len(self._runner.reports)
 
-    def _since(self, mark: int) -> list[StepReport]:
-        steps = self._runner.reports[mark:]
-        del self._runner.reports[mark:]
-        return steps
+def _for(target: State | View, relation: Relation) -> Relation:
+    """Rows with weights under the column names of what they are written to, without columns that
+    nobody reads."""
+    return prune(_under_names(relation, target.schema))
 
 
 def _under_names(relation: Relation, schema: Schema) -> Relation:

@@ -71,8 +71,8 @@ def _verify(world: World, view: View) -> Verification:
     relation, _ = definition(world, view)
     stored = Scan(view.id, view.name, view.schema)
     with world.steady_files():
-        expected, _ = runner.query(relation, world.sources(relation))
-        actual, _ = runner.query(stored, world.sources(stored))
+        expected = runner.query(relation, world.sources(relation))
+        actual = runner.query(stored, world.sources(stored))
     return Verification(view.name, view.version, actual.num_rows, compare(actual, expected))
 
 

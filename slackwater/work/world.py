@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.catalog.model import Segment, Table, View
 from slackwater.catalog.snapshot import Snapshot
-from slackwater.engine.runner import Files, Given, Source, Stored
+from slackwater.engine.sources import Files, Given, Source, Stored
 from slackwater.errors import UserError, nearest
 from slackwater.sources import parquet
 from slackwater.sql import bind
@@ -58,9 +59,18 @@ class World:
         self.given: dict[str, Given] = {}
         self._files: dict[str, tuple[parquet.File, ...]] = {}
 
-    def context(self, now: datetime | None = None) -> Context:
-        """For binding SQL over this world."""
-        return bind.context(self.lookup, self.known_names, self.house.runner.spark, now)
+    def context(self, now: datetime | None = None, view: View | None = None) -> Context:
+        """For binding SQL over this world: any, or that of a view."""
+        lookup = self.lookup if view is None else partial(self._as_defined, view)
+        return bind.context(lookup, self.known_names, self.house.runner.spark, now)
+
+    def _as_defined(self, view: View, name: str) -> Relation | None:
+        """The relation of a name as a view knows it: without columns that were added later."""
+        table = self.snapshot.find(name)
+        if not isinstance(table, Table):
+            return self.lookup(name)
+        width = view.widths.get(table.id, table.first_width)
+        return Scan(table.id, table.name, table.schema[:width])
 
     def lookup(self, name: str) -> Relation | None:
         """The relation of a name."""

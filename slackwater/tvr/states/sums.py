@@ -20,7 +20,6 @@ from slackwater.algebra.expr import (
     TRUE,
     AggCall,
     Call,
-    Column,
     Expr,
     Literal,
     columns,
@@ -37,14 +36,24 @@ from slackwater.algebra.relation import (
 )
 from slackwater.sql import build
 from slackwater.tvr import zset
+from slackwater.tvr.partials import (
+    ROWS,
+    Partial,
+    above_zero,
+    added_up,
+    cast,
+    summed,
+    total,
+    without_nulls,
+)
+from slackwater.tvr.preaggregate import preaggregated
 from slackwater.tvr.restrict import restrict
+from slackwater.tvr.states.spread import SPREADS, exact_argument, spread, squared, with_deviations
 from slackwater.tvr.time import CHANGE, OLD, weighted_scan
 from slackwater.types import (
-    BIGINT,
     BOOLEAN,
     DOUBLE,
     WEIGHT,
-    DataType,
     Decimal,
     Field,
     Schema,
@@ -53,26 +62,6 @@ from slackwater.types import (
 
 if TYPE_CHECKING:
     from slackwater.tvr.delta import Deltas
-
-LARGEST_WEIGHT = Decimal(7, 0)
-"""Weights beyond this are not multiplied in one step; the run falls back to recompute."""
-
-
-@dataclass(frozen=True)
-class Partial:
-    """A sum over a group's rows: of `value`, or of ones, where `condition` holds."""
-
-    value: Expr | None
-    condition: Expr | None
-
-    @property
-    def type(self) -> DataType:
-        """BIGINT for counts, 38 digits for sums."""
-        return BIGINT if self.value is None else _sum_type(self.value.type)
-
-
-ROWS = Partial(None, None)
-"""The row count of a group."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +98,10 @@ class SumState:
         return (*(f.name for f in self.schema), WEIGHT)
 
     @property
+    def _sums(self) -> tuple[Partial, ...]:
+        return (*self.partials, ROWS)
+
+    @property
     def _count(self) -> int:
         return len(self.node.keys)
 
@@ -116,25 +109,17 @@ class SumState:
 
     def initial(self, deltas: Deltas) -> Relation:
         """γ(R), as partial sums."""
-        return self._summed(deltas.z(self.node.input))
+        return summed(deltas.z(self.node.input), self.node.keys, self._sums, self._names)
 
     def change(self, deltas: Deltas) -> Relation:
         """γ(ΔR), as partial sums: what the change adds to each group"""
-        deltas.note(self.node, "merge_partial_sums")
-        return self._summed(deltas.sure(self.node.input))
-
-    def _summed(self, z: Relation) -> Relation:
-        weight = zset.weight(z)
-        sums = tuple(_weighted(p, weight) for p in (*self.partials, ROWS))
-        grouped = self._without_nulls(Aggregate(z, self.node.keys, sums, self._names))
-        return Filter(grouped, _any_not_zero(columns(grouped.schema)[self._count :]))
-
-    def _without_nulls(self, grouped: Relation) -> Relation:
-        row = columns(grouped.schema)
-        exprs: list[Expr] = list(row[: self._count])
-        for column, partial in zip(row[self._count :], (*self.partials, ROWS), strict=True):
-            exprs.append(_or_zero(column, partial.type))
-        return Project(grouped, tuple(exprs), self._names)
+        change, keys = deltas.sure(self.node.input), self.node.keys
+        rows = preaggregated(change, keys, self._sums, self._names, deltas.shrinks)
+        if rows is None:
+            deltas.note(self.node, "merge_partial_sums")
+            return summed(change, keys, self._sums, self._names)
+        deltas.note(self.node, "merge_preaggregated_sums")
+        return added_up(rows, self._count, self._sums)
 
     # -- reading it
 
@@ -146,36 +131,46 @@ class SumState:
         """The aggregate's own rows at a time."""
         stored = self.stored(time)
         row = columns(stored.schema)
-        sums = tuple(_total(c) for c in row[self._count :])
-        merged = self._without_nulls(Aggregate(stored, row[: self._count], sums, self._names))
-        return self._finished(self._present(merged, self._count + len(self.partials)))
+        sums = tuple(total(c) for c in row[self._count :])
+        merged = Aggregate(stored, row[: self._count], sums, self._names)
+        return self._finished(self._present(without_nulls(merged, self._count, self._sums)))
 
-    def _present(self, merged: Relation, at: int) -> Relation:
+    def _present(self, merged: Relation) -> Relation:
         """Groups with rows; the only group there is without keys, always."""
         if not self._count:
             return merged
-        return Filter(merged, _above_zero(columns(merged.schema)[at]))
+        return Filter(merged, above_zero(columns(merged.schema)[len(self._names) - 1]))
 
     def _finished(self, merged: Relation) -> Relation:
-        row = columns(merged.schema)
-        keys, sums = row[: self._count], row[self._count :]
-        exprs = (*keys, *(self._value(agg, sums) for agg in self.node.aggs))
-        return Project(merged, exprs, self.node.names)
+        """Keys and aggregates from keys and sums; a weight behind them stays there."""
+        needed = [self._places(agg) for agg in self.node.aggs]
+        spreads = [p for agg, p in zip(self.node.aggs, needed, strict=True) if agg.name in SPREADS]
+        filled = with_deviations(merged, list(dict.fromkeys(spreads)))
+        row = columns(filled.schema)
+        deviations = dict(zip(dict.fromkeys(spreads), row[merged.width :], strict=True))
+        values = [
+            spread(agg, deviations[places], row[places[-1]])
+            if agg.name in SPREADS
+            else _finish(agg, [row[i] for i in places])
+            for agg, places in zip(self.node.aggs, needed, strict=True)
+        ]
+        behind = row[len(self._names) : merged.width]
+        names = (*self.node.names, *(WEIGHT for _ in behind))
+        return Project(filled, (*row[: self._count], *values, *behind), names)
+
+    def _places(self, agg: AggCall) -> tuple[int, ...]:
+        """Where the sums that an aggregate needs stand."""
+        return tuple(self._count + self._sums.index(p) for p in _partials(agg))
 
     def delta(self, deltas: Deltas) -> Relation:
         """Of each group that ΔS names: −1 as it was, +1 as it is, in one pass over both"""
         both = self._before_and_after()
-        count, kept = self._count, len(self.partials) + 1
+        count, kept = self._count, len(self._sums)
         row = columns(both.schema)
         keys, old, new = row[:count], row[count : count + kept], row[count + kept :]
-        sides = []
-        for sums, weight in ((old, zset.MINUS_ONE), (new, zset.ONE)):
-            there: Expr = _above_zero(sums[-1]) if count else TRUE
-            values = [self._value(agg, sums) for agg in self.node.aggs]
-            sides.append((*keys, *values, weight, there))
-        made = Expand(both, tuple(sides), (*self.node.names, WEIGHT, "there"))
-        shown = columns(made.schema)
-        return build.first_columns(Filter(made, shown[-1]), made.width - 1)
+        sides = ((*keys, *old, zset.MINUS_ONE), (*keys, *new, zset.ONE))
+        made = Expand(both, sides, (*self._names[:-1], "rows", WEIGHT))
+        return self._finished(self._present(made))
 
     def _before_and_after(self) -> Relation:
         """Keys, old sums, new sums of every group that changes."""
@@ -187,40 +182,14 @@ class SumState:
             before = restrict(before, keys, wanted)
         flagged = Union((build.with_columns(before, [TRUE]), build.with_columns(change, [FALSE])))
         row = columns(flagged.schema)
-        old = tuple(_total(c, row[-1]) for c in row[count:-1])
-        new = tuple(_total(c) for c in row[count:-1])
+        old = tuple(total(c, row[-1]) for c in row[count:-1])
+        new = tuple(total(c) for c in row[count:-1])
         names = (*self._names[:count], *(f"o{i}" for i in range(len(old))), *self._names[count:])
-        summed = Aggregate(flagged, row[:count], (*old, *new), names)
-        cells = columns(summed.schema)
-        types = [*(p.type for p in self.partials), BIGINT] * 2
-        values = [_or_zero(c, t) for c, t in zip(cells[count:], types, strict=True)]
-        return Project(summed, (*cells[:count], *values), names)
-
-    def _value(self, agg: AggCall, sums: Sequence[Expr]) -> Expr:
-        """The aggregate from a group's sums."""
-        parts = [sums[-1] if p == ROWS else sums[self.partials.index(p)] for p in _partials(agg)]
-        if agg.name == "count":
-            return parts[0]
-        total, present = parts
-        value = _average(agg, total, present) if agg.name == "avg" else _cast(total, agg.type)
-        empty = Call(BOOLEAN, False, "=", (present, zset.ZERO))
-        return Call(agg.type, True, "case", (empty, Literal(agg.type, True, None), value))
+        both = Aggregate(flagged, row[:count], (*old, *new), names)
+        return without_nulls(both, count, self._sums * 2)
 
 
-def _above_zero(count: Expr) -> Expr:
-    return Call(BOOLEAN, False, ">", (count, zset.ZERO))
-
-
-def _any_not_zero(sums: Sequence[Expr]) -> Expr:
-    result: Expr = FALSE
-    for one in sums:
-        differs = Call(BOOLEAN, False, "!=", (one, _cast(zset.ZERO, one.type)))
-        result = differs if result is FALSE else build.disjunction(result, differs)
-    return result
-
-
-def _total(column: Column, where: Expr | None = None) -> AggCall:
-    return AggCall(_total_type(column.type), True, "sum", (column,), where=where)
+# -- which aggregates follow from which sums
 
 
 def is_invertible(node: Aggregate) -> bool:
@@ -229,10 +198,12 @@ def is_invertible(node: Aggregate) -> bool:
 
 
 def _is_invertible(agg: AggCall) -> bool:
-    if agg.text or agg.distinct or agg.name not in ("count", "sum", "avg"):
+    if agg.text or agg.distinct:
         return False
-    if agg.name == "count":
-        return True
+    if agg.name in SPREADS:
+        return exact_argument(agg) is not None
+    if agg.name not in ("sum", "avg"):
+        return agg.name == "count"
     source = agg.args[0].type
     if is_integral(source):
         return True
@@ -240,11 +211,16 @@ def _is_invertible(agg: AggCall) -> bool:
 
 
 def _partials(agg: AggCall) -> list[Partial]:
-    """The partial sums an aggregate needs, in the order `_finished` reads them."""
+    """The partial sums an aggregate needs, in the order `_finish` reads them."""
+    number = exact_argument(agg) if agg.name in SPREADS else None
+    args = agg.args if number is None else (number,)
     present: list[Expr] = [] if agg.where is None else [_surely(agg.where)]
-    present += [Call(BOOLEAN, False, "is_not_null", (a,)) for a in agg.args if a.nullable]
+    present += [Call(BOOLEAN, False, "is_not_null", (a,)) for a in args if a.nullable]
     count = Partial(None, conjunction(present) if present else None)
-    return [count] if agg.name == "count" else [Partial(agg.args[0], count.condition), count]
+    if agg.name == "count":
+        return [count]
+    sums = [Partial(args[0], count.condition), count]
+    return sums if number is None else [Partial(squared(number), count.condition), *sums]
 
 
 def _surely(predicate: Expr) -> Expr:
@@ -253,48 +229,22 @@ def _surely(predicate: Expr) -> Expr:
     return Call(BOOLEAN, False, "is_true", (predicate,))
 
 
-def _sum_type(t: DataType) -> Decimal:
-    return Decimal(38, t.scale if isinstance(t, Decimal) else 0)
+def _finish(agg: AggCall, sums: Sequence[Expr]) -> Expr:
+    """The aggregate from the partial sums it needs."""
+    if agg.name == "count":
+        return sums[0]
+    whole, present = sums
+    value = _average(agg, whole, present) if agg.name == "avg" else cast(whole, agg.type)
+    empty = Call(BOOLEAN, False, "=", (present, zset.ZERO))
+    return Call(agg.type, True, "case", (empty, Literal(agg.type, True, None), value))
 
 
-def _total_type(t: DataType) -> DataType:
-    return BIGINT if t == BIGINT else _sum_type(t)
-
-
-def _weighted(partial: Partial, weight: Expr) -> AggCall:
-    """sum(value · weight) over the rows where the condition holds."""
-    value = weight if partial.value is None else _times(partial.value, weight, partial.type)
-    return AggCall(_total_type(value.type), True, "sum", (value,), where=partial.condition)
-
-
-def _times(value: Expr, weight: Expr, t: DataType) -> Expr:
-    """value · weight; weights are nearly always 1 or −1."""
-    wide = _cast(value, t)
-    negated = Call(t, True, "neg", (wide,))
-    many = functions.call("*", [wide, _cast(weight, LARGEST_WEIGHT)])
-    assert many is not None
-    is_one = Call(BOOLEAN, weight.nullable, "=", (weight, zset.ONE))
-    is_minus_one = Call(BOOLEAN, weight.nullable, "=", (weight, zset.MINUS_ONE))
-    return Call(t, True, "case", (is_one, wide, is_minus_one, negated, _cast(many, t)))
-
-
-def _cast(expr: Expr, t: DataType) -> Expr:
-    made = functions.cast(expr, t)
-    assert made is not None
-    return made
-
-
-def _or_zero(column: Column, t: DataType) -> Expr:
-    zero = _cast(Literal(BIGINT, False, 0), t)
-    return Call(t, False, "coalesce", (_cast(column, t), zero))
-
-
-def _average(agg: AggCall, total: Expr, present: Expr) -> Expr:
+def _average(agg: AggCall, whole: Expr, present: Expr) -> Expr:
     """Spark's AVG: a quotient of doubles, or of decimals brought to the result's scale."""
     source = agg.args[0].type
     if isinstance(source, Decimal):
-        summed = _cast(total, Decimal(min(38, source.precision + 10), source.scale))
-        return Call(agg.type, True, "average", (summed, present))
-    quotient = functions.call("/", [_cast(total, DOUBLE), _cast(present, DOUBLE)])
+        few = cast(whole, Decimal(min(38, source.precision + 10), source.scale))
+        return Call(agg.type, True, "average", (few, present))
+    quotient = functions.call("/", [cast(whole, DOUBLE), cast(present, DOUBLE)])
     assert quotient is not None
-    return _cast(quotient, agg.type)
+    return cast(quotient, agg.type)
