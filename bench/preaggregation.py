@@ -44,10 +44,11 @@ VIEWS = {
 SELECT n_name, SUM(l_extendedprice * (1 - l_discount)) AS revenue, COUNT(*) AS line_count
 FROM lineitem JOIN supplier ON s_suppkey = l_suppkey JOIN nation ON n_nationkey = s_nationkey
 GROUP BY n_name""",
-    # and each of them meets the 80 parts that the supplier offers
+    # and each of them meets the 16 parts of a manufacturer that the supplier offers
     "offered_brand": """
 SELECT p_brand, SUM(l_quantity) AS quantity
 FROM lineitem JOIN partsupp ON ps_suppkey = l_suppkey JOIN part ON p_partkey = ps_partkey
+WHERE p_mfgr = 'Manufacturer#1'
 GROUP BY p_brand""",
     # an order has few lines
     "q3": """

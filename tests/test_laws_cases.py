@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -91,3 +92,13 @@ def test_joins_in_another_order_give_the_same_rows(db: Warehouse, condition: str
     db.sql("UPDATE r SET b = 7 WHERE a = 1")
     assert [report.mode for report in db.refresh()] == ["incremental"]
     assert db.verify("v").equal, str(db.verify("v"))
+
+
+def test_rows_of_many_decimal_places_that_come_several_times(any_db: Warehouse) -> None:
+    """A product of 38 digits and a weight would be rounded to six places."""
+    any_db.sql("CREATE TABLE r (a INT, x DECIMAL(12,9))")
+    any_db.sql("CREATE MATERIALIZED VIEW v AS SELECT a, sum(x) AS n FROM r GROUP BY a")
+    any_db.refresh()
+    any_db.apply("r", [{"a": 1, "x": Decimal("0.000000001"), "w": 3}], weight_column="w")
+    assert [report.mode for report in any_db.refresh()] == ["incremental"]
+    assert any_db.sql("SELECT * FROM v").fetchall() == [(1, Decimal("0.000000003"))]

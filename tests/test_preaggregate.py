@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import slackwater
@@ -17,10 +18,10 @@ from slackwater.algebra.relation import Aggregate, Join, Relation
 from slackwater.engine.local import LocalEngine
 from slackwater.tvr import preaggregate
 from slackwater.tvr.delta import Deltas
-from slackwater.tvr.preaggregate import LEAST_ROWS, Shrinks, always, is_worthwhile, never
+from slackwater.tvr.preaggregate import Pays, always, is_worthwhile, never
 from slackwater.tvr.states import buffer
 from slackwater.tvr.states.sums import SumState
-from slackwater.work import sampling
+from slackwater.work import preaggregation
 from tests import test_laws as laws
 from tests.conftest import PROOF, SEED
 from tests.stream_script import script
@@ -99,13 +100,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
 
 
 def assert_laws(
-    engine: LocalEngine, rng: random.Random, text: str, shrinks: Shrinks, rounds: int
+    engine: LocalEngine, rng: random.Random, text: str, pays: Pays, rounds: int
 ) -> set[str]:
     """The query under random changes equals recompute; the laws that its operators went by."""
     relation, found = laws.bound(text), set()
     for _ in range(rounds):
         given, changed = laws.random_tables(rng)
-        deltas = Deltas(changed, frozenset(laws.SCHEMAS), laws.chosen(relation), shrinks)
+        deltas = Deltas(changed, frozenset(laws.SCHEMAS), laws.chosen(relation), pays)
         laws.change_states(engine, deltas, given)
         laws.assert_equals_recompute(engine, deltas, relation, given)
         found |= {note.law for note in deltas.notes.values()}
@@ -122,7 +123,7 @@ def test_sums_of_a_join_equal_recompute(name: str, engine: LocalEngine, rng: ran
 def test_terms_that_are_summed_first_and_others_add_up(
     name: str, engine: LocalEngine, rng: random.Random
 ) -> None:
-    assert_laws(engine, rng, JOINS[name], lambda change, keys: rng.random() < 0.5, 8)
+    assert_laws(engine, rng, JOINS[name], lambda *_: rng.random() < 0.5, 8)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_every_other_law_holds_with_it(
     assert_laws(engine, rng, laws.QUERIES[name], always, 6)
 
 
-def test_left_alone_where_nothing_shrinks(engine: LocalEngine, rng: random.Random) -> None:
+def test_left_alone_where_it_does_not_pay(engine: LocalEngine, rng: random.Random) -> None:
     for text in JOINS.values():
         assert SUMMED_FIRST not in assert_laws(engine, rng, text, never, 1)
 
@@ -147,12 +148,12 @@ def changed_sums(text: str, *changed: str) -> tuple[Relation, list[tuple[Relatio
     """How the sums of a query change, and what was asked about the changes of tables."""
     relation, asked = laws.bound(text), []
 
-    def shrinks(change: Relation, keys: Any) -> bool:
+    def pays(state: str, change: Relation, keys: Any) -> bool:
         asked.append((change, keys))
         return True
 
     states = laws.chosen(relation)
-    deltas = Deltas(frozenset(changed), frozenset(laws.SCHEMAS), states, shrinks)
+    deltas = Deltas(frozenset(changed), frozenset(laws.SCHEMAS), states, pays)
     (state,) = (s for s in states.values() if isinstance(s, SumState))
     return state.change(deltas), asked
 
@@ -219,47 +220,50 @@ def test_each_change_is_asked_about_by_the_columns_that_are_read_later() -> None
 
 
 @pytest.mark.parametrize(
-    ("rows", "groups", "worthwhile"),
+    ("rows", "groups", "matches", "worthwhile"),
     [
-        (0, 0, False),
-        (LEAST_ROWS - 1, 1, False),
-        (LEAST_ROWS, 1, True),
-        (100_000, 100_000, False),
-        (100_000, 60_000, False),
-        (100_000, 10_000, True),
+        (0, 0, 0, False),
+        (100_000, 100, 80, True),
+        (100_000, 100, 1, False),  # joined by a key of the other side
+        (100_000, 95_000, 80, False),  # hardly anything equal
+        (100_000, 50_000, 80, True),
+        (1_000, 10, 80, False),  # too few to look at
+        (1_000, 10, 1_000, True),
     ],
 )
-def test_it_is_worthwhile_for_many_rows_in_few_groups(
-    rows: int, groups: int, worthwhile: bool
+def test_it_is_worthwhile_for_many_rows_in_few_groups_with_many_matches(
+    rows: int, groups: int, matches: float, worthwhile: bool
 ) -> None:
-    assert is_worthwhile(rows, groups) == worthwhile
+    fixed = preaggregation.FIXED_ROWS["local"]
+    assert is_worthwhile(rows, groups, matches, fixed) == worthwhile
 
 
-def sold(keys: int, rows: int, start: int = 0) -> pa.Table:
-    """Sales of so many shops."""
+def sold(shops: int, rows: int, odd: int = 1) -> pa.Table:
+    """Sales in so many shops; one row of `odd` is odd."""
     return pa.table(
         {
-            "shop": pa.array([i % keys for i in range(start, start + rows)], pa.int64()),
+            "shop": pa.array([i % shops for i in range(rows)], pa.int64()),
             "price": pa.array([Decimal(i % 500) / 100 for i in range(rows)], pa.decimal128(9, 2)),
-            "kind": ["even" if i % 100 else "odd" for i in range(rows)],
+            "kind": ["even" if i % odd else "odd" for i in range(rows)],
         }
     )
 
 
-VIEW = "SELECT s.city, SUM(x.price) AS n FROM sales x JOIN shops s ON x.shop = s.id"
+CLERKS = "SELECT c.town, SUM(x.price) AS n FROM sales x JOIN clerks c ON x.shop = c.shop"
 
 
 @pytest.fixture
 def shops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Warehouse]:
-    """Shops and sales; a hundred rows are many."""
-    monkeypatch.setattr(preaggregate, "LEAST_ROWS", 100)
-    monkeypatch.setattr(sampling, "LEAST_ROWS", 100)
+    """Sales in shops with twenty clerks each; there is always time to look."""
+    monkeypatch.setattr(preaggregation, "FIXED_ROWS", {"local": 0})
     with slackwater.connect(tmp_path / "w", placement="local", spark=NoSpark()) as db:
-        db.sql("CREATE TABLE shops (id BIGINT, city STRING)")
+        db.sql("CREATE TABLE shops (shop BIGINT, town STRING)")
+        db.sql("CREATE TABLE clerks (shop BIGINT, town STRING)")
         db.sql("CREATE TABLE sales (shop BIGINT, price DECIMAL(9,2), kind STRING)")
-        cities = pa.table({"id": range(2000), "city": [f"c{i % 7}" for i in range(2000)]})
-        db.append("shops", cities)
-        db.append("sales", sold(1000, 3000))
+        db.append("shops", pa.table({"shop": range(100), "town": ["here"] * 100}))
+        towns = [f"town {i % 7}" for i in range(2000)]
+        db.append("clerks", pa.table({"shop": [i % 100 for i in range(2000)], "town": towns}))
+        db.append("sales", sold(100, 3000))
         yield db
 
 
@@ -271,68 +275,89 @@ def laws_of(db: Warehouse, view: str = "v") -> set[str]:
     return {operator["law"] for operator in report.operators}
 
 
+def created(db: Warehouse, query: str) -> None:
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {query} GROUP BY 1")
+    db.refresh()
+
+
+def unasked(*_: Any) -> Any:
+    raise AssertionError("this need not be looked at")
+
+
 @pytest.mark.parametrize(("keys", "summed"), [(10, True), (900, False)])
 def test_the_change_itself_tells_whether_it_shrinks(
     shops: Warehouse, keys: int, summed: bool
 ) -> None:
-    shops.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW} GROUP BY s.city")
-    shops.refresh()
+    created(shops, CLERKS)
     shops.append("sales", sold(keys, 1000))
     assert (SUMMED_FIRST in laws_of(shops)) == summed
 
 
-def test_a_small_change_is_not_looked_at(shops: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    shops.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW} GROUP BY s.city")
-    shops.refresh()
-    monkeypatch.setattr(sampling.Sample, "_counts", None)
-    shops.append("sales", sold(1, 99))
-    assert SUMMED_FIRST not in laws_of(shops)
-
-
-def test_rows_that_a_filter_drops_do_not_count(shops: Warehouse) -> None:
-    shops.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW} WHERE x.kind = 'odd' GROUP BY s.city")
-    shops.refresh()
+def test_a_join_with_a_key_is_not_looked_at(
+    shops: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preaggregation.Preaggregation, "_counted", unasked)
+    created(shops, CLERKS.replace("clerks", "shops"))
     shops.append("sales", sold(10, 1000))
     assert SUMMED_FIRST not in laws_of(shops)
 
 
-def test_only_the_first_rows_are_looked_at(
+def test_a_small_change_is_not_looked_at(shops: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preaggregation, "FIXED_ROWS", {"local": 100_000})
+    monkeypatch.setattr(preaggregation.Preaggregation, "_counted", unasked)
+    created(shops, CLERKS)
+    shops.append("sales", sold(1, 1000))
+    assert SUMMED_FIRST not in laws_of(shops)
+
+
+def test_rows_that_a_filter_drops_do_not_count(shops: Warehouse) -> None:
+    created(shops, f"{CLERKS} WHERE x.kind = 'odd'")
+    shops.append("sales", sold(100, 1000, odd=10))
+    assert SUMMED_FIRST in laws_of(shops)
+    shops.append("sales", sold(100, 1000, odd=100))
+    assert SUMMED_FIRST in laws_of(shops)
+    shops.append("sales", sold(101, 1000, odd=100))
+    assert SUMMED_FIRST not in laws_of(shops)
+
+
+def test_only_the_first_rows_are_counted(shops: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preaggregation, "SAMPLE_ROWS", 20)
+    created(shops, CLERKS)
+    shops.append("sales", sold(50, 1000))
+    assert SUMMED_FIRST not in laws_of(shops)
+
+
+def test_how_many_rows_a_join_gives_is_remembered(
     shops: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 200)
-    shops.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW} GROUP BY s.city")
-    shops.refresh()
-    shops.append("sales", sold(100, 1000))  # 10 rows of each shop, 2 of them among the first
-    assert SUMMED_FIRST not in laws_of(shops)
+    created(shops, CLERKS)
+    shops.append("sales", sold(10, 1000))
+    assert SUMMED_FIRST in laws_of(shops)
+    monkeypatch.setattr(preaggregation.Preaggregation, "_joined", unasked)
+    shops.append("sales", sold(10, 1000))
+    assert SUMMED_FIRST in laws_of(shops)
 
 
-def test_files_of_others_are_looked_at(shops: Warehouse, tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
+def test_rows_of_other_peoples_files_are_not_known(shops: Warehouse, tmp_path: Path) -> None:
     folder = tmp_path / "landing"
     folder.mkdir()
-    pq.write_table(sold(1000, 3000), folder / "a.parquet")
+    pq.write_table(sold(100, 3000), folder / "a.parquet")
     shops.sql(f"CREATE TABLE landed USING parquet OPTIONS (path '{folder}')")
-    shops.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW.replace('sales', 'landed')} GROUP BY s.city")
-    shops.refresh()
+    created(shops, CLERKS.replace("sales", "landed"))
     pq.write_table(sold(10, 1000), folder / "b.parquet")
-    assert SUMMED_FIRST in laws_of(shops)
-    pq.write_table(sold(900, 1000), folder / "c.parquet")
     assert SUMMED_FIRST not in laws_of(shops)
 
 
-def test_a_row_that_the_join_drops_cannot_raise(shops: Warehouse) -> None:
-    query = (
-        "SELECT s.city, SUM(CAST(x.kind AS INT)) AS n FROM sales x JOIN shops s ON x.shop = s.id "
-        "GROUP BY s.city"
-    )
+def test_a_row_that_the_join_drops_cannot_raise(shops: Warehouse, tmp_path: Path) -> None:
     shops.sql("TRUNCATE TABLE sales")
-    shops.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
-    shops.refresh()
+    shops.append("sales", [{"shop": 1, "price": Decimal(1), "kind": "7"}])
+    created(shops, CLERKS.replace("x.price", "CAST(x.kind AS INT)"))
     rows = [{"shop": i % 3, "price": Decimal(1), "kind": str(i % 3)} for i in range(200)]
     rows += [{"shop": -1, "price": Decimal(1), "kind": "none"}] * 200
     shops.append("sales", rows)
-    assert SUMMED_FIRST in laws_of(shops)
+    settings = {"placement": "local", "spark": NoSpark(), "preaggregation": "on"}
+    with slackwater.connect(tmp_path / "w", **settings) as db:
+        assert SUMMED_FIRST in laws_of(db)
 
 
 def test_the_setting_is_checked(tmp_path: Path) -> None:
@@ -361,9 +386,8 @@ def test_views_equal_recompute(seed: str) -> None:
 def test_views_equal_recompute_where_it_is_chosen(
     seed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preaggregate, "LEAST_ROWS", 1)
-    monkeypatch.setattr(sampling, "LEAST_ROWS", 1)
-    monkeypatch.setattr(preaggregate, "LEAST_ROWS_PER_GROUP", 1.2)
+    monkeypatch.setattr(preaggregate, "SUMMING_A_ROW", 0.1)
+    monkeypatch.setattr(preaggregation, "FIXED_ROWS", {"local": 0})
     play_with(seed)
 
 

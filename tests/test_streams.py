@@ -20,14 +20,15 @@ from tests.streams import Failure, Outcome, make_stream, opening, play
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VIEWS = 6
+VIEWS = 12 if PROOF else 6
 """Views of a stream on the local engine."""
-STREAMS = 54
-LEAST_VIEWS = 300
-SPARK_VIEWS = 4
-LEAST_SPARK_VIEWS = 3
+STREAMS = 172 if PROOF else 54
+LEAST_VIEWS = 2_000 if PROOF else 300
+SPARK_VIEWS = 5
+LEAST_SPARK_VIEWS = 4
 """Of a stream; Spark refuses a query now and then."""
-SPARK_STREAMS = 7 if PROOF else 2
+SPARK_STREAMS = 15 if PROOF else 5
+"""With the least views of each, 60 view-streams and 20."""
 
 Played = tuple[Outcome, str]
 """What came of a stream, and how it failed if it did."""

@@ -34,6 +34,7 @@ from slackwater.algebra.relation import (
 from slackwater.engine.blocks import Block, block_of
 from slackwater.engine.dialects import Dialect
 from slackwater.engine.null_safe import equal_keys
+from slackwater.engine.outward import joined
 from slackwater.engine.programs import Part, Program
 from slackwater.engine.sharing import Sharing
 from slackwater.engine.spark_sql import fill
@@ -41,6 +42,8 @@ from slackwater.errors import InternalError
 from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema
 
+FEW_BYTES = 2_000_000
+"""Inputs up to this size are sent whole to wherever they are joined, if changes are."""
 Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
 
@@ -59,14 +62,15 @@ def compile_program(
     inputs: Inputs,
     names: Sequence[str] | None = None,
     prefix: str = "",
-    broadcast: bool = False,
+    broadcast: Mapping[str, int] | None = None,
     made: Mapping[str, int] | None = None,
 ) -> Program:
     """The same as few statements: what the change of a relation reads several times comes first,
-    so that an engine plans the rest with its true size. `prefix` makes names unique; `made` says
-    how much there is behind sources that are statements themselves."""
+    so that an engine plans the rest with its true size. `prefix` makes names unique. Where the
+    change is small, `broadcast` gives the bytes of each source. `made` says how much there is
+    behind sources that are statements themselves."""
     apart = _reads_change(relation)
-    compiler = _Compiler(dialect, inputs, prefix, broadcast, apart, made or {})
+    compiler = _Compiler(dialect, inputs, prefix, broadcast or {}, apart, made or {})
     sql = compiler.statement(relation, names)
     return Program(tuple(compiler.parts), sql, compiler.sharing.size(_delivery(relation)[0]))
 
@@ -91,7 +95,7 @@ class _Compiler:
     dialect: Dialect
     inputs: Inputs
     prefix: str = ""
-    broadcast: bool = False
+    broadcast: Mapping[str, int] = field(default_factory=dict)
     apart: bool = False  # are shared parts statements of their own?
     made: Mapping[str, int] = field(default_factory=dict)
     ctes: dict[Relation, str] = field(default_factory=dict)
@@ -169,8 +173,13 @@ class _Compiler:
             return ""
         return "MATERIALIZED " if self.sharing.is_once(node) else "NOT MATERIALIZED "
 
-    def _from(self, block: Block) -> tuple[list[str], str]:
-        """The columns of a block's inputs, and its FROM and WHERE."""
+    def _from(self, block: Block) -> tuple[list[str], str, str]:
+        """The columns of a block's inputs, its FROM and WHERE, and a hint for its SELECT."""
+        small = [i for i, leaf in enumerate(block.leaves) if self.sharing.is_small(leaf)]
+        if self.dialect.broadcast and self.broadcast and small and len(block.leaves) > 1:
+            texts = [self.names[leaf] for leaf in block.leaves]
+            few = [self._is_few(leaf) for leaf in block.leaves]
+            return joined(block, small[0], texts, few, self.dialect)
         row: list[str] = []
         names = []
         for i, leaf in enumerate(block.leaves):
@@ -178,22 +187,21 @@ class _Compiler:
             names.append(f"{self.names[leaf]} AS t{i}")
         where = self.dialect.predicate(conjunction(block.conditions), row)
         clause = f" WHERE {where}" if block.conditions else ""
-        return row, f"FROM {' CROSS JOIN '.join(names)}{clause}"
+        return row, f"FROM {' CROSS JOIN '.join(names)}{clause}", ""
+
+    def _is_few(self, node: Relation) -> bool:
+        """Is it worth sending to wherever it is joined?"""
+        if not self.broadcast:
+            return False
+        read = sum(self.broadcast.get(scan.source, 0) for scan in node.scans())
+        return self.sharing.is_small(node) or read < FEW_BYTES
 
     def _selected(self, node: Relation) -> str:
         """SELECT the block's row."""
         block = self._block(node)
         assert block is not None
-        row, source = self._from(block)
-        few = [f"t{i}" for i, leaf in enumerate(block.leaves) if self.sharing.is_small(leaf)]
-        hint = self._broadcast(few if len(block.leaves) > 1 else [])
+        row, source, hint = self._from(block)
         return f"SELECT {hint}{self.items(block.row, row)} {source}"
-
-    def _broadcast(self, aliases: Sequence[str]) -> str:
-        """Small parts go to where the large ones are."""
-        if not (self.broadcast and self.dialect.broadcast and aliases):
-            return ""
-        return self.dialect.broadcast.format(", ".join(aliases))
 
     def row(self, relation: Relation, alias: str) -> list[str]:
         """The texts of a relation's columns under an alias."""
@@ -264,7 +272,7 @@ class _Compiler:
             "anti": self.dialect.anti_join,
         }
         shown = rows[: node.width]
-        hint = self._broadcast(["r"] if self.sharing.is_small(node.right) else [])
+        hint = self.dialect.broadcast.format("r") if self._is_few(node.right) else ""
         return (
             f"SELECT {hint}{self.labelled(shown)} FROM {left} l {words[node.how]} {right} r"
             f" ON {condition}"
@@ -285,8 +293,8 @@ class _Compiler:
     @text.register
     def _(self, node: Aggregate) -> str:
         if not node.keys and not node.aggs:
-            _, source = self._from(self._block(node) or Block((node.input,), ()))
-            return f"SELECT {self.labelled([])} FROM (SELECT count(*) AS n {source}) AS g"
+            _, source, hint = self._from(self._block(node) or Block((node.input,), ()))
+            return f"SELECT {self.labelled([])} FROM (SELECT {hint}count(*) AS n {source}) AS g"
         group = ", ".join(str(i + 1) for i in range(len(node.keys)))
         clause = f" GROUP BY {group}" if group else ""
         return f"{self._selected(node)}{clause}"

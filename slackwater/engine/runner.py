@@ -172,13 +172,14 @@ class Runner:
             for name, source in sources.items()
             if isinstance(source, Made) and source.target in made
         }
+        changes = changed_bytes(sources)
         program = compile_program(
             relation,
             self.spark.dialect,
             inputs,
             [f.name for f in relation.schema],
             _fresh(),
-            changed_bytes(sources) < BROADCAST_BYTES,
+            {s: sources[s].bytes for s in sources} if changes < BROADCAST_BYTES else None,
             sizes,
         )
         for part in program.parts:

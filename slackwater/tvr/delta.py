@@ -25,7 +25,7 @@ from slackwater.algebra.relation import (
 )
 from slackwater.tvr import zset
 from slackwater.tvr.laws import joins, keyed, linear, recompute
-from slackwater.tvr.preaggregate import Shrinks, never
+from slackwater.tvr.preaggregate import Pays, never
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import BufferState
 from slackwater.tvr.states.rows import RowState
@@ -45,14 +45,14 @@ class Note:
 class Deltas:
     """Changes of every operator of a query, given which sources changed.
 
-    `weighted`: sources that are stored with weights other than one. `shrinks`: which changes are
+    `weighted`: sources that are stored with weights other than one. `pays`: which changes are
     summed up before they are joined.
     """
 
     changed: frozenset[str] = frozenset()
     weighted: frozenset[str] = frozenset()
     states: Mapping[Relation, State] = field(default_factory=dict)
-    shrinks: Shrinks = never
+    pays: Pays = never
     notes: dict[Relation, Note] = field(default_factory=dict)
     _changes: dict[Relation, bool] = field(default_factory=dict)
     _deltas: dict[Relation, Relation] = field(default_factory=dict)

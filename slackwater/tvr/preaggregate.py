@@ -1,4 +1,4 @@
-"""A change is summed up before it is joined, where that makes it smaller.
+"""A change is summed up before it is joined, where that pays.
 
     γ[g; Σ f·w](ΔR ⋈ S) = γ[g; Σ pf·w_S](γ[k; Σ f·w as pf, Σ w](ΔR) ⋈ S)
 
@@ -33,14 +33,13 @@ from slackwater.tvr.push import never_raises
 from slackwater.tvr.time import CHANGE
 from slackwater.types import WEIGHT, Atomic, Decimal, is_integral
 
-Shrinks = Callable[[Relation, tuple[Expr, ...]], bool]
-"""Are there far fewer groups, by these keys, than rows in a change?"""
+Pays = Callable[[str, Relation, tuple[Expr, ...]], bool]
+"""Does it pay, for a state, to sum up a change by these keys?"""
 
 MODES = ("auto", "on", "off")
-"""What a warehouse may be told: to sum up changes where they shrink, wherever it can be, never."""
-LEAST_ROWS = 10_000
-"""Fewer rows are joined sooner than they are counted."""
-LEAST_ROWS_PER_GROUP = 4
+"""What a warehouse may be told: to sum up changes where it pays, wherever it can be, never."""
+SUMMING_A_ROW = 4
+"""What it costs to sum up a row, in rows that come out of a join."""
 SPARE_DIGITS = 6
 """So many digits more than its values has the sum of a change: a million times the largest. What
 needs still more raises, and the view is computed anew."""
@@ -53,23 +52,28 @@ _GROUPED = frozenset(
 )
 
 
-def never(change: Relation, keys: tuple[Expr, ...]) -> bool:
+def never(state: str, change: Relation, keys: tuple[Expr, ...]) -> bool:
     """Leave changes as they are."""
     return False
 
 
-def always(change: Relation, keys: tuple[Expr, ...]) -> bool:
+def always(state: str, change: Relation, keys: tuple[Expr, ...]) -> bool:
     """Sum changes up wherever it can be done."""
     return True
 
 
-def is_worthwhile(rows: int, groups: int) -> bool:
-    """Do so many rows in so many groups repay being summed up first?
+def is_worthwhile(rows: float, groups: float, matches: float, fixed: float) -> bool:
+    """Does it pay to sum up so many rows in so many groups, each of which gives `matches` rows
+    when it is joined? `fixed` is what it costs for any number of rows.
 
-    >>> is_worthwhile(100_000, 10_000), is_worthwhile(100_000, 90_000), is_worthwhile(10, 1)
-    (True, False, False)
+    >>> is_worthwhile(100_000, 10_000, matches=80, fixed=100_000)
+    True
+    >>> is_worthwhile(100_000, 10_000, matches=1, fixed=100_000)  # a key of the other side
+    False
+    >>> is_worthwhile(100_000, 99_000, matches=80, fixed=100_000)  # nothing shrinks
+    False
     """
-    return rows >= LEAST_ROWS and rows >= groups * LEAST_ROWS_PER_GROUP
+    return (rows - groups) * matches >= fixed + rows * SUMMING_A_ROW
 
 
 def preaggregated(
@@ -77,16 +81,16 @@ def preaggregated(
     keys: Sequence[Expr],
     partials: Sequence[Partial],
     names: Sequence[str],
-    shrinks: Shrinks,
+    pays: Callable[[Relation, tuple[Expr, ...]], bool],
     is_joined: bool = False,
 ) -> Relation | None:
     """Keys, and what to add to each sum, of a change whose parts are summed up before they are
-    joined; None where no part shrinks. The last partial is the row count.
+    joined; None where that pays for no part. The last partial is the row count.
 
     `is_joined`: the result itself is to be joined.
     """
     terms = _terms(z)
-    made = [_preaggregated(term, keys, partials, names, shrinks, is_joined) for term in terms]
+    made = [_preaggregated(term, keys, partials, names, pays, is_joined) for term in terms]
     if not any(made):
         return None
     pairs = zip(terms, made, strict=True)
@@ -216,7 +220,7 @@ def _preaggregated(
     keys: Sequence[Expr],
     partials: Sequence[Partial],
     names: Sequence[str],
-    shrinks: Shrinks,
+    pays: Callable[[Relation, tuple[Expr, ...]], bool],
     is_joined: bool,
 ) -> Relation | None:
     spine = _spine(z)
@@ -224,7 +228,7 @@ def _preaggregated(
         return None
     if not spine.steps:
         fits = is_joined and _is_change(z) and all(_is_grouped(k) for k in keys)
-        return summed(z, keys, partials, names) if fits and shrinks(z, tuple(keys)) else None
+        return summed(z, keys, partials, names) if fits and pays(z, tuple(keys)) else None
     others = spine.others
     if others is None:
         return None
@@ -232,7 +236,7 @@ def _preaggregated(
     sums = [_changed(p, lambda e: substitute(e, spine.row)) for p in partials]
     below = _Below.of(spine, wanted, sums)
     change = preaggregated(
-        spine.change, below.keys, (*below.sums, ROWS), below.names, shrinks, is_joined=True
+        spine.change, below.keys, (*below.sums, ROWS), below.names, pays, is_joined=True
     )
     if change is None:
         return None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,8 @@ class House:
     storage: Storage
     runner: Runner
     settings: Settings
+    matches: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
+    """By state and table: the table's rows, and how many each of them gives when it is joined."""
 
     @classmethod
     def open(cls, root: Path, settings: Settings) -> House:
@@ -87,6 +91,11 @@ class House:
         )
         return cls(Catalog.open(url), storage, runner, settings)
 
+    @cached_property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads for what is done side by side."""
+        return ThreadPoolExecutor(self.settings.at_once, "slackwater")
+
     def lease(self, *ids: str) -> Lease:
         """The right to change some relations."""
         return self.catalog.lease(
@@ -104,6 +113,7 @@ class House:
 
     def close(self) -> None:
         """Let go of everything."""
+        self.pool.shutdown()
         self.runner.local.close()
         self.runner.spark.close()
         self.catalog.close()

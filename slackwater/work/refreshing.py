@@ -85,16 +85,16 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
 def publish(house: House, ids: Sequence[str]) -> None:
     """Plain Parquet of the newest versions, for other tools."""
     with house.catalog.reading() as snapshot:
-        for id in ids:
-            if id in snapshot:
-                view = snapshot.get(id)
-                assert isinstance(view, View)
-                try:
-                    publish_view(
-                        house.storage, view, snapshot.segments(id), snapshot.commit, house.rows_of
-                    )
-                except StateError as error:
-                    raise _not_published(view, error) from error
+
+        def publish_one(view: View) -> None:
+            segments = snapshot.segments(view.id)
+            try:
+                publish_view(house.storage, view, segments, snapshot.commit, house.rows_of)
+            except StateError as error:
+                raise _not_published(view, error) from error
+
+        views = [v for v in snapshot.views() if v.id in ids]
+        side_by_side(views, lambda _: (), publish_one, house.pool)
 
 
 def _not_published(view: View, error: StateError) -> StateError:
@@ -161,10 +161,8 @@ class _Work:
         def needs(view: View) -> list[View]:
             return [by_id[id] for id in view.depends if id in by_id]
 
-        at_once = self.world.house.settings.at_once
-        for view, done in zip(
-            views, side_by_side(views, needs, self._refresh, at_once), strict=True
-        ):
+        found = side_by_side(views, needs, self._refresh, self.world.house.pool)
+        for view, done in zip(views, found, strict=True):
             self._tell(view, *done)
 
     def _refresh(self, view: View) -> tuple[RefreshReport, list[Update], dict[str, Any]]:

@@ -22,7 +22,7 @@ from slackwater.tvr.states.buffer import END, BufferState
 from slackwater.tvr.time import NEW
 from slackwater.types import WEIGHT, Schema
 from slackwater.work.interval import Interval
-from slackwater.work.sampling import Sample
+from slackwater.work.preaggregation import Preaggregation
 from slackwater.work.world import World
 
 
@@ -116,8 +116,8 @@ class Upkeep:
 
     def incremental(self, plan: Maintenance) -> Upkept:
         """Add to states and rows what the changes of the sources make of them."""
-        shrinks = Sample(self.interval).shrinks
-        deltas = Deltas(self.interval.changed, self.interval.weighted, plan.states, shrinks)
+        pays = Preaggregation(self.interval).pays
+        deltas = Deltas(self.interval.changed, self.interval.weighted, plan.states, pays)
         self.deltas = deltas
         changes = {s.id: _for(s, s.change(deltas)) for s in plan.kept if deltas.changes(s.node)}
         if deltas.changes(plan.root):

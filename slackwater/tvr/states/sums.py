@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from slackwater.algebra import functions
@@ -114,7 +114,8 @@ class SumState:
     def change(self, deltas: Deltas) -> Relation:
         """γ(ΔR), as partial sums: what the change adds to each group"""
         change, keys = deltas.sure(self.node.input), self.node.keys
-        rows = preaggregated(change, keys, self._sums, self._names, deltas.shrinks)
+        pays = partial(deltas.pays, self.id)
+        rows = preaggregated(change, keys, self._sums, self._names, pays)
         if rows is None:
             deltas.note(self.node, "merge_partial_sums")
             return summed(change, keys, self._sums, self._names)
