@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -42,7 +43,7 @@ class Settings:
     load_bytes: int = LOAD_BYTES
     query_bytes: int = QUERY_BYTES
     local_memory: str = ""
-    at_once: int = 4  # views that are refreshed side by side
+    at_once: int = max(2, os.cpu_count() or 2)  # views that are refreshed side by side
     compact: bool = True  # merge small segments beside the work
     preaggregation: str = "auto"  # are changes summed up before they are joined?
 
