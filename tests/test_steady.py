@@ -18,7 +18,7 @@ VIEWS = {
 }
 REFRESHES = 1_000 if PROOF else 150
 GROWTH = 24 * 1024 * 1024
-"""What may be added between a tenth of the refreshes and all: fragments, not a leak."""
+"""What may be added between a third of the refreshes and all: fragments, not a leak."""
 
 
 def resident_bytes() -> int:
@@ -50,10 +50,10 @@ def step(db: Warehouse, i: int) -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell")
 def test_memory_is_steady_over_many_refreshes(db: Warehouse) -> None:
     fill(db)
-    for i in range(REFRESHES // 10):
+    for i in range(REFRESHES // 3):
         step(db, i)
     memory, files = resident_bytes(), open_files()
-    for i in range(REFRESHES // 10, REFRESHES):
+    for i in range(REFRESHES // 3, REFRESHES):
         step(db, i)
     grown = resident_bytes() - memory
     print(f"{REFRESHES} refreshes of {len(VIEWS)} views: {grown / 2**20:+.1f} MB")
@@ -65,10 +65,11 @@ def test_memory_is_steady_over_many_refreshes(db: Warehouse) -> None:
 
 
 def test_spark_keeps_no_temporary_view_and_no_cached_table(spark_db: Warehouse) -> None:
+    spark = spark_db.spark
+    before = set(spark.sparkContext._jsc.getPersistentRDDs())
     fill(spark_db)
     for i in range(3):
         step(spark_db, i)
-    spark = spark_db.spark
     left = [t.name for t in spark.catalog.listTables() if t.name.startswith("slackwater_")]
     assert not left
-    assert not spark.sparkContext._jsc.getPersistentRDDs()
+    assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= before

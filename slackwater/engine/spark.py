@@ -183,8 +183,8 @@ class SparkEngine:
         finally:
             for name in _views():
                 self.session.catalog.dropTempView(name)
-            for frame in reversed(_LOCAL.kept):  # those that read others first
-                frame.unpersist()
+            for let_go in reversed(_LOCAL.kept):  # those that read others first
+                let_go()
             _LOCAL.views, _LOCAL.kept = outer
 
     def part(self, part: Part) -> None:
@@ -197,11 +197,13 @@ class SparkEngine:
         frame = self.session.sql(part.sql)
         if not part.heavy:
             frame = _distinguished(frame, part.name).persist()
-            _LOCAL.kept.append(frame)
+            _LOCAL.kept.append(frame.unpersist)
         elif part.small:
             frame = self.session.createDataFrame(frame.toArrow(), frame.schema)
         else:
             frame = frame.localCheckpoint()
+            rows = frame._jdf.queryExecution().logical().rdd()
+            _LOCAL.kept.append(lambda: rows.unpersist(False))
         frame.createOrReplaceTempView(part.name)
         _LOCAL.views.append(part.name)
 
