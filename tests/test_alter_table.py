@@ -240,6 +240,7 @@ def test_defaults_that_are_spark_s(spark_db: Warehouse, default: str, code: str)
 
 
 @pytest.mark.spark
+@pytest.mark.proof
 def test_columns_of_nested_types(spark_db: Warehouse) -> None:
     spark_db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
     spark_db.sql("ALTER TABLE t ADD COLUMNS (c ARRAY<INT>, d STRUCT<x: INT> DEFAULT NULL)")
@@ -354,6 +355,7 @@ def test_a_view_is_verified_at_its_refresh_before_the_column(viewed: Warehouse) 
 
 
 @pytest.mark.spark
+@pytest.mark.proof
 def test_views_on_spark_go_on_incrementally(spark_db: Warehouse) -> None:
     start(spark_db)
     for name in ("star", "sums"):

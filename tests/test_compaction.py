@@ -184,6 +184,7 @@ def test_a_compaction_holds_up_neither_changes_nor_refreshes(
     require_no_garbage(manual)
 
 
+@pytest.mark.proof
 def test_on_spark_too(spark_db: Warehouse) -> None:
     fill(spark_db)
     stream(spark_db, 1)

@@ -95,6 +95,7 @@ def test_demo_leaves_other_folders_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.proof
 def test_demo_runs_beside_spark(tmp_path: Path, java_home: str) -> None:
     """In a process of its own, with a Spark session of its own."""
     command = [sys.executable, "-m", "slackwater", "demo", "--folder", str(tmp_path / "demo")]

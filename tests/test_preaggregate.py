@@ -391,6 +391,7 @@ def test_views_equal_recompute_where_it_is_chosen(
     play_with(seed)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", [f"{SEED}-preaggregated-spark-{i}" for i in range(STREAMS // 8)])
 def test_views_equal_recompute_on_spark(seed: str, spark: SparkSession) -> None:
     stream = make_stream(seed, 4, batches=2, spark=True)
