@@ -45,8 +45,8 @@ def connect(path: str | Path, *, create: bool = True, **settings: Any) -> Wareho
     Settings: `placement` ('auto', 'spark', 'local'), `catalog_url` (PostgreSQL instead of
     SQLite), `spark` (a session of yours), `spark_master`, `spark_config`,
     `lease_wait_seconds`, `load_bytes`, `query_bytes`, `local_memory`, `compact` (False: small
-    segments are merged only when asked for), `preaggregation` ('auto', 'on', 'off': are changes
-    summed up before they are joined).
+    segments are merged only when asked for), `at_once` (how many views are refreshed side by
+    side), `preaggregation` ('auto', 'on', 'off': are changes summed up before they are joined).
     """
     root = _folder(path, create, bool(settings.get("catalog_url")))
     try:

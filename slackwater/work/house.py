@@ -50,6 +50,10 @@ class Settings:
     def __post_init__(self) -> None:
         _require("placement", self.placement, PLACEMENTS)
         _require("preaggregation", self.preaggregation, preaggregate.MODES)
+        if self.at_once < 1:
+            raise UserError(
+                f"at_once = {self.at_once} is too few.", code="BAD_OPTION", hint="Use 1 or more."
+            )
 
 
 def _require(name: str, value: str, known: tuple[str, ...]) -> None:
