@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 VIEWS = 12 if PROOF else 6
 """Views of a stream on the local engine."""
 STREAMS = 84 if PROOF else 54
-LEAST_VIEWS = 980 if PROOF else 300
+LEAST_VIEWS = 900 if PROOF else 300
 SPARK_VIEWS = 5
 LEAST_SPARK_VIEWS = 4
 """Of a stream; Spark refuses a query now and then."""
