@@ -20,10 +20,10 @@ from tests.streams import Failure, Outcome, make_stream, opening, play
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VIEWS = 12 if PROOF else 6
+VIEWS = 6
 """Views of a stream on the local engine."""
-STREAMS = 84 if PROOF else 54
-LEAST_VIEWS = 900 if PROOF else 300
+STREAMS = 54
+LEAST_VIEWS = 300
 SPARK_VIEWS = 5
 LEAST_SPARK_VIEWS = 4
 """Of a stream; Spark refuses a query now and then."""

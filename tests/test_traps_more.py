@@ -15,7 +15,7 @@ from tests.conftest import PROOF
 from tests.traps import ENGINES, Trap, opened
 
 MILLION = 1_000_000
-TINY_BATCHES = 10_000 if PROOF else 240
+TINY_BATCHES = 2_000 if PROOF else 240
 STRIDE = 20
 """So many of them share a commit."""
 
