@@ -4,7 +4,7 @@ Columns that were added after a segment was written are filled in as constants.
 
 Most segments hold rows of weight one and are read as they are. Where a segment has other
 weights, its rows are added up, together with the stored rows that it takes away, and only they:
-all other rows pass untouched.
+all other rows pass untouched. Where there are few, all are added up, which reads them once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from collections.abc import Callable, Sequence
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import Dialect
 from slackwater.types import BIGINT, WEIGHT, Map, Schema
+
+FEW_BYTES = 2_000_000
+"""Stored rows up to this size are all added up with their changes."""
 
 Read = Callable[[Sequence[Segment], Schema], str]
 """FROM text for plain files: the columns of the schema and, with it, the weight."""
@@ -29,11 +32,10 @@ def content(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read:
         return read(live, schema)
     plain = [s for s in live if s.min_weight == s.max_weight == 1]
     mixed = [s for s in live if s not in plain]
-    changes = read(mixed, schema)
-    if not plain:
-        return f"({_summed(changes, schema, dialect)})"
-    rows = read(plain, schema)
     deleting = [s for s in mixed if s.min_weight < 0]
+    if not plain or (deleting and sum(s.bytes for s in plain) < FEW_BYTES):
+        return f"({_summed(read(live, schema), schema, dialect)})"
+    rows, changes = read(plain, schema), read(mixed, schema)
     if not deleting:
         return f"({_added(rows, changes, schema, dialect)})"
     deletions = changes if deleting == mixed else read(deleting, schema)

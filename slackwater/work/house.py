@@ -43,7 +43,7 @@ class Settings:
     load_bytes: int = LOAD_BYTES
     query_bytes: int = QUERY_BYTES
     local_memory: str = ""
-    at_once: int = max(2, os.cpu_count() or 2)  # views that are refreshed side by side
+    at_once: int = max(1, (os.cpu_count() or 2) // 2)  # views that are refreshed side by side
     compact: bool = True  # merge small segments beside the work
     preaggregation: str = "auto"  # are changes summed up before they are joined?
 
