@@ -27,7 +27,7 @@ MARKER = ".slackwater-demo"
 def demo(
     ctx: typer.Context,
     folder: Annotated[Path, typer.Option(help="Where data and results go.")] = Path("demo-data"),
-    scale: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 0.16,
+    scale: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 0.13,
     batches: Annotated[int, typer.Option(min=1, help="How many change batches.")] = 10,
     share: Annotated[float, typer.Option(help="Share of orders that a batch touches.")] = 0.002,
     seed: Annotated[int, typer.Option(help="Of the stream of changes.")] = 7,
