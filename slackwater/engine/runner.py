@@ -70,14 +70,17 @@ class Runner:
 
     # -- questions
 
-    def place(self, relations: Sequence[Relation], sources: Sources, load: bool) -> Placement:
-        """The engine for some relations that are computed together."""
+    def place(
+        self, relations: Sequence[Relation], sources: Sources, load: bool, setting: str = ""
+    ) -> Placement:
+        """The engine for some relations that are computed together, by the runner's setting
+        unless another is given."""
         scanned = {s.source: sources[s.source] for r in relations for s in r.scans()}
         if any(isinstance(s, Given) and not s.is_local for s in scanned.values()):
             return Placement("spark", "a Spark DataFrame was handed in")
         limit = self.load_bytes if load else self.query_bytes
         size = sum(s.bytes for s in scanned.values())
-        return choose(relations, size, limit, self.placement)
+        return choose(relations, size, limit, setting or self.placement)
 
     def query(self, relation: Relation, sources: Sources) -> pa.Table:
         """The rows of a relation, on the driver."""
@@ -100,10 +103,15 @@ class Runner:
                 self._leave_local(measure)
         return self._spark_table(relation, sources)
 
-    def rows(self, relation: Relation, sources: Sources) -> Iterator[pa.RecordBatch]:
-        """The rows of a relation in batches, on the driver, unmeasured."""
+    def copied(self, relation: Relation, sources: Sources) -> Iterator[pa.RecordBatch]:
+        """The rows of a relation in batches, for the driver to write elsewhere, unmeasured.
+
+        Nothing but weights is added up, so under 'spark', too, the driver does it by itself where
+        it can: Spark would hand it all rows anyway.
+        """
         self._require_segments(relation, sources)
-        if self.place([relation], sources, load=False).engine == "local":
+        setting = "auto" if self.placement == "spark" else self.placement
+        if self.place([relation], sources, load=False, setting=setting).engine == "local":
             return self._local_rows(relation, sources)
         return iter(self._spark_table(relation, sources).to_batches())
 

@@ -114,7 +114,7 @@ class House:
         if all(s.min_weight > 0 for s in segments):
             return read_segments(storage, view, segments)
         content = with_weight(Scan(view.id, view.name, view.schema))
-        return self.runner.rows(content, {view.id: Stored(tuple(segments), view.schema)})
+        return self.runner.copied(content, {view.id: Stored(tuple(segments), view.schema)})
 
     def close(self) -> None:
         """Let go of everything."""
