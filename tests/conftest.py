@@ -28,6 +28,8 @@ ROOT = Path(__file__).parent.parent
 SEED = int(os.environ.get("SLACKWATER_SEED", "20260401"))
 PROOF = os.environ.get("SLACKWATER_PROOF") == "1"
 SPARK_FIXTURES = {"spark", "spark_db"}
+JIT = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+"""Tests run each query a few times: compiling it to the last takes Java longer than that saves."""
 NO_JAVA = "No Java 17+ was found: run scripts/install_java.sh, or set JAVA_HOME."
 
 _slow_is_fine = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -89,6 +91,7 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         .config("spark.driver.memory", "4g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", JIT)
         .config("spark.sql.ansi.enabled", "true")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")

@@ -150,11 +150,24 @@ def expanded(view: View, views: Sequence[View]) -> str:
             named = table.alias or table.name
             table.replace(
                 exp.Subquery(
-                    this=sqlglot.parse_one(inner, dialect="spark"),
+                    this=_with_own_names(sqlglot.parse_one(inner, dialect="spark"), table.name),
                     alias=exp.TableAlias(this=exp.to_identifier(named)),
                 )
             )
     return tree.sql(dialect="spark")
+
+
+def _with_own_names(query: exp.Expression, view: str) -> exp.Expression:
+    """The query of a view with common table expressions that no other query has."""
+    names = {cte.alias for cte in query.find_all(exp.CTE)}
+    for cte in query.find_all(exp.CTE):
+        cte.args["alias"].set("this", exp.to_identifier(f"{view}_{cte.alias}"))
+    for table in query.find_all(exp.Table):
+        if table.name in names:
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+            table.set("this", exp.to_identifier(f"{view}_{table.name}"))
+    return query
 
 
 # -- playing

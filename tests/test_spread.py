@@ -122,7 +122,7 @@ def test_spreads_from_sums_are_exact(
 ) -> None:
     """After rows have come and gone, as close to the truth as a double can be."""
     state = SumState(aggregate(type_name), "s")
-    for _ in range(200 if PROOF else 25):
+    for _ in range(100 if PROOF else 25):
         before = {g: numbers(rng, type_name, scale, largest) for g in range(3)}
         after = {g: numbers(rng, type_name, scale, largest) + before[g][2:] for g in range(3)}
         found = spreads(engine, state, before, after)
