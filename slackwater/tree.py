@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache, cached_property
 from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -35,17 +36,16 @@ class Node(metaclass=_Interning):
 
     def identity(self) -> tuple[Any, ...]:
         """The values that make two nodes the same."""
-        return tuple(getattr(self, f.name) for f in dataclasses.fields(self))
+        return self.values()
 
-    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values of all fields."""
+        return tuple(getattr(self, name) for name in field_names(type(self)))
+
+    @cached_property
     def children(self) -> tuple[Node, ...]:
         """The nodes of this node's own kind directly below it, in field order."""
-        return tuple(self._nodes())
-
-    def _nodes(self) -> Iterator[Node]:
-        kind = self.kind()
-        for field in dataclasses.fields(self):
-            yield from walk_values(getattr(self, field.name), kind)
+        return tuple(walk_values(self.values(), self.kind()))
 
     @classmethod
     def kind(cls) -> Family:
@@ -54,14 +54,17 @@ class Node(metaclass=_Interning):
 
     def with_children(self, change: Callable[[Any], Any]) -> Self:
         """This node with `change` applied to each child; itself when nothing changed."""
-        kind = self.kind()
+        return self.rebuilt(self.kind(), change) if self.children else self
+
+    def rebuilt(self, kind: Family, change: Callable[[Any], Any]) -> Self:
+        """This node with `change` applied to each node of a family in its fields."""
         values = {}
-        for field in dataclasses.fields(self):
-            old = getattr(self, field.name)
+        for name in field_names(type(self)):
+            old = getattr(self, name)
             new = rebuild(old, kind, change)
             if new is not old:
-                values[field.name] = new
-        return dataclasses.replace(self, **values) if values else self
+                values[name] = new
+        return self.replace(**values) if values else self
 
     def replace(self, **values: Any) -> Self:
         """This node with some fields changed."""
@@ -118,6 +121,12 @@ class Node(metaclass=_Interning):
 
 Family = type[Node]
 """A kind of node, such as expressions, whose members count as children of each other."""
+
+
+@cache
+def field_names(kind: Family) -> tuple[str, ...]:
+    """The names of a class of nodes' fields."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def walk_values(value: Any, kind: Family) -> Iterator[Node]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KIND = "tpcds"
-LOCAL = names(KIND, 12)[::2]
+LOCAL = names(KIND, 6)[::2]
 """Every second one: Spark's own answers to all 99 after each batch take too long."""
 SPARK = LOCAL[::8]
 """A refresh on Spark takes seconds: of these, every eighth."""

@@ -6,8 +6,8 @@ people and for the final result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from slackwater.algebra.expr import (
     require_boolean,
 )
 from slackwater.errors import InternalError
-from slackwater.tree import Family, Node, rebuild, walk_values
+from slackwater.tree import Family, Node, walk_values
 from slackwater.types import Field, Schema
 
 JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
@@ -42,29 +42,27 @@ class Relation(Node):
         """The relations directly below."""
         return self.children  # type: ignore[return-value]
 
-    @property
+    @cached_property
     def expressions(self) -> tuple[Expr, ...]:
         """The expressions this operator evaluates."""
-        return tuple(e for f in fields(self) for e in walk_values(getattr(self, f.name), Expr))  # type: ignore[misc]
+        return tuple(walk_values(self.values(), Expr))  # type: ignore[arg-type]
 
     def with_expressions(self, change: Callable[[Any], Any]) -> Any:
         """This operator with `change` applied to each of its expressions."""
-        values = {}
-        for field in fields(self):
-            old = getattr(self, field.name)
-            new = rebuild(old, Expr, change)
-            if new is not old:
-                values[field.name] = new
-        return self.replace(**values) if values else self
+        return self.rebuilt(Expr, change) if self.expressions else self
 
     @property
     def width(self) -> int:
         """How many columns a row has."""
         return len(self.schema)
 
-    def scans(self) -> Iterator[Scan]:
+    def scans(self) -> tuple[Scan, ...]:
         """The distinct scans below."""
-        return (node for node in self.walk() if isinstance(node, Scan))
+        return self._scans
+
+    @cached_property
+    def _scans(self) -> tuple[Scan, ...]:
+        return tuple(node for node in self.walk() if isinstance(node, Scan))
 
 
 @dataclass(frozen=True, eq=False)

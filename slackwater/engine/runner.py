@@ -20,13 +20,14 @@ from slackwater.engine.compile import compile_program, compile_query
 from slackwater.engine.local import LocalEngine, LocalSession, conform
 from slackwater.engine.meter import Meter, Reading
 from slackwater.engine.programs import Part, Program
+from slackwater.engine.skipping import narrowed
 from slackwater.engine.sources import Given, Log, Made, Sources, Stored, changed_bytes, from_texts
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
 from slackwater.engine.together import put_together, take_apart
 from slackwater.errors import NeedsSpark, UserError
 from slackwater.planner.placement import LOAD_BYTES, QUERY_BYTES, Placement, choose
-from slackwater.planner.steps import StepReport, WriteSegments
+from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.types import Schema, to_arrow_schema
 
 BROADCAST_BYTES = 32_000_000
@@ -84,6 +85,7 @@ class Runner:
 
     def query(self, relation: Relation, sources: Sources) -> pa.Table:
         """The rows of a relation, on the driver."""
+        sources = narrowed([Output("", relation)], sources)
         self._require_segments(relation, sources)
         placement = self.place([relation], sources, load=False)
         schema = to_arrow_schema(relation.schema)
@@ -199,6 +201,7 @@ class Runner:
     def run(self, step: WriteSegments, run: Run, sources: Sources) -> Written:
         """Compute a step's rows and write them as segments of the run."""
         relations = [output.relation for output in step.outputs]
+        sources = narrowed(step.outputs, sources)
         for relation in relations:
             self._require_segments(relation, sources)
         placement = self.place(relations, sources, step.load)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Segment
+from slackwater.engine.dialects import Dialect
 from slackwater.engine.inputs import content, weighted, with_ones
 from slackwater.tvr.time import CHANGE
-from slackwater.types import Schema
+from slackwater.types import DATE, Field, Schema
 
 if TYPE_CHECKING:
     from slackwater.engine.local import LocalEngine
     from slackwater.engine.spark import SparkEngine
+
+
+Within = Mapping[str, tuple[int, int]]
+"""By column, the whole numbers or days outside of which a row is of no use."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class Stored:
 
     segments: tuple[Segment, ...]
     schema: Schema
+    within: Within = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -38,6 +45,7 @@ class Log:
 
     segments: tuple[Segment, ...]
     schema: Schema
+    within: Within = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -112,16 +120,17 @@ def from_texts(
     inputs = {}
     for scan in relation.scans():
         match sources[scan.source]:
-            case Stored(segments, schema):
-                inputs[scan.source] = content(segments, schema, engine.dialect, engine.read)
-            case Log(segments, schema):
-                inputs[scan.source] = weighted(segments, schema, engine.dialect, engine.read)
+            case Stored(segments, schema, within):
+                text = content(segments, schema, engine.dialect, engine.read)
+                inputs[scan.source] = _inside(text, schema, within, engine.dialect)
+            case Log() as log:
+                inputs[scan.source] = _log(log, engine)
             case Made(target, schema, None):
                 inputs[scan.source] = made[target]
-            case Made(target, schema, Log(segments)):
-                before = weighted(segments, schema, engine.dialect, engine.read)
+            case Made(target, schema, Log() as log):
                 columns = ", ".join(engine.dialect.quote(f.name) for f in scan.schema)
-                both = f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM {{}}"
+                before = f"SELECT {columns} FROM {_log(log, engine)}"
+                both = f"{before} UNION ALL SELECT {columns} FROM {{}}"
                 inputs[scan.source] = f"({both.format(made[target])})"
             case Files((), schema):
                 inputs[scan.source] = content((), schema, engine.dialect, engine.read)
@@ -131,3 +140,25 @@ def from_texts(
             case Given(data):
                 inputs[scan.source] = give(data)
     return inputs
+
+
+def _log(log: Log, engine: LocalEngine | SparkEngine) -> str:
+    text = weighted(log.segments, log.schema, engine.dialect, engine.read)
+    return _inside(text, log.schema, log.within, engine.dialect)
+
+
+def _inside(text: str, schema: Schema, within: Within, dialect: Dialect) -> str:
+    """FROM text without rows that are of no use, so that the engine skips parts of files."""
+    conditions = [_condition(f, *within[f.name], dialect) for f in schema if f.name in within]
+    if not conditions:
+        return text
+    return f"(SELECT i.* FROM {text} AS i WHERE {' AND '.join(conditions)})"
+
+
+def _condition(field: Field, low: int, high: int, dialect: Dialect) -> str:
+    name = f"i.{dialect.quote(field.name)}"
+    ends = [str(low), str(high)]
+    if field.type == DATE:
+        ends = [f"DATE '{date(1970, 1, 1) + timedelta(end)}'" for end in (low, high)]
+    condition = f"{name} BETWEEN {ends[0]} AND {ends[1]}"
+    return f"({condition} OR {name} IS NULL)" if field.nullable else condition

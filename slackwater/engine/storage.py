@@ -32,6 +32,9 @@ from slackwater.engine.segment_writer import SegmentWriter
 from slackwater.errors import InternalError, StateError
 from slackwater.types import WEIGHT
 
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""The years 1 to 9999, in days since 1970."""
+
 
 class Storage:
     """The files below a warehouse folder."""
@@ -102,6 +105,7 @@ class Storage:
             bytes=path.stat().st_size,
             min_weight=low,
             max_weight=high,
+            stats=_ranges(footer),
             width=len(footer.schema.to_arrow_schema()) - 1,
         )
 
@@ -194,6 +198,29 @@ def _weights(path: Path, footer: pq.FileMetaData) -> tuple[int, int]:
     weights = pq.read_table(path, columns=[WEIGHT]).column(WEIGHT)
     found = pc.min_max(weights).as_py()
     return found["min"], found["max"]
+
+
+def _ranges(footer: pq.FileMetaData) -> dict[str, list[int]]:
+    """Smallest and largest value of each column of whole numbers or dates (days since 1970, of
+    four-digit years) that holds no NULL."""
+    found = {}
+    paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
+    for f in footer.schema.to_arrow_schema():
+        if f.name == WEIGHT or not (pa.types.is_integer(f.type) or pa.types.is_date32(f.type)):
+            continue
+        place = paths.index(f.name)
+        groups = [footer.row_group(i).column(place) for i in range(footer.num_row_groups)]
+        if groups and all(_is_ranged(g) for g in groups):
+            low = min(g.statistics.min_raw for g in groups)
+            high = max(g.statistics.max_raw for g in groups)
+            if pa.types.is_integer(f.type) or (low >= FIRST_DAY and high <= LAST_DAY):
+                found[f.name] = [low, high]
+    return found
+
+
+def _is_ranged(chunk: pq.ColumnChunkMetaData) -> bool:
+    known = chunk.statistics if chunk.is_stats_set else None
+    return known is not None and known.has_min_max and known.null_count == 0
 
 
 def _truncated(path: Path, why: str) -> StateError:

@@ -18,14 +18,26 @@ def merged(z: Relation, kind: str, cancels: bool) -> Relation:
     row is taken away, and rows stay as they are: equal rows need not meet.
     """
     if kind == "sums":
-        count = sum(f.name.startswith("k") for f in z.schema)
-        return _clustered(_summed(z, count), columns(z.schema)[:count])
-    keys = columns(z.schema)[:1]
-    return _clustered(zset.consolidate(z) if cancels else z, keys)
+        return clustered(_summed(z), kind)
+    return clustered(zset.consolidate(z) if cancels else z, kind)
 
 
-def _summed(z: Relation, count: int) -> Relation:
-    row = columns(z.schema)
+def clustered(z: Relation, kind: str) -> Relation:
+    """Stored rows in the order of their keys, so that equal and near ones stand in the same row
+    groups."""
+    keys = columns(z.schema)[: _key_count(z) if kind == "sums" else 1]
+    chosen = [k for k in keys if isinstance(k.type, Atomic | Decimal)]
+    order = tuple(SortKey(k.type, k.nullable, k) for k in chosen)
+    return Sort(z, order) if order else z
+
+
+def _key_count(z: Relation) -> int:
+    """Of partial sums."""
+    return sum(f.name.startswith("k") for f in z.schema)
+
+
+def _summed(z: Relation) -> Relation:
+    row, count = columns(z.schema), _key_count(z)
     totals = tuple(AggCall(c.type, True, "sum", (c,)) for c in row[count:])
     summed = Aggregate(z, row[:count], totals, zset.names(z))
     sums = [_is_not_zero(c) for c in columns(summed.schema)[count:]]
@@ -39,10 +51,3 @@ def _is_not_zero(column: Column) -> Expr:
     zero = functions.cast(zset.ZERO, column.type)
     assert zero is not None
     return Call(BOOLEAN, True, "!=", (column, zero))
-
-
-def _clustered(z: Relation, keys: tuple[Column, ...]) -> Relation:
-    """In the order of its keys, so that equal and near ones stand in the same row groups."""
-    chosen = [k for k in keys if isinstance(k.type, Atomic | Decimal)]
-    order = tuple(SortKey(k.type, k.nullable, k) for k in chosen)
-    return Sort(z, order) if order else z

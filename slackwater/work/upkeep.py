@@ -16,6 +16,7 @@ from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance, maintenance
+from slackwater.tvr.merging import clustered
 from slackwater.tvr.prune import prune
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import END, BufferState
@@ -95,7 +96,10 @@ class Upkeep:
         return self._full(reasons, updates)
 
     def _anew(self, what: str, target: State | View, relation: Relation) -> None:
-        written = self._write(what, {target.id: _for(target, relation)}, load=True)
+        rows = _for(target, relation)
+        if not isinstance(target, View):
+            rows = clustered(rows, target.kind)
+        written = self._write(what, {target.id: rows}, load=True)
         self.world.pending.replace(target.id, written[target.id])
 
     def _keep(self, state: State) -> list[model.Update]:
