@@ -27,6 +27,7 @@ from slackwater.work.refreshing import RefreshReport
 from tests.corpus import SCALE, new_session, reference
 from tests.corpus_stream import WEIGHT_COLUMN, Stream
 from tests.incremental import MeasuredUpkeep, Reading
+from tests.streams import reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,10 +68,12 @@ def play(
     outcome = Outcome()
     with ExitStack() as opened:
         houses = {
-            placement: opened.enter_context(_house(kind, placement, own, stream, spark, folder))
+            placement: _House(kind, placement, own, spark, folder, opened)
             for placement, own in names.items()
             if own
         }
+        for house in houses.values():
+            house.fill(stream)
         for number, least in enumerate(LEAST_ROWS[:batches]):
             change = stream.batch(SHARE, least)
             expected = _answers(
@@ -80,8 +83,9 @@ def play(
                 spark,
                 folder / f"content-{number}",
             )
-            for placement, db in houses.items():
-                _apply(db, change)
+            for placement, house in houses.items():
+                house.apply(change)
+                db = house.refresher
                 reports = _refreshed(db, measured=(placement, number) == ("local", MEASURED))
                 if (placement, number) == ("local", MEASURED):
                     outcome.readings = dict(MeasuredUpkeep.readings)
@@ -104,30 +108,43 @@ def mode_of(report: RefreshReport) -> str:
     return f"full: {', '.join(reasons)}" if reasons else INCREMENTAL
 
 
-def _house(
-    kind: str,
-    placement: str,
-    names: Sequence[str],
-    stream: Stream,
-    spark: SparkSession,
-    folder: Path,
-) -> Warehouse:
-    """A warehouse with the corpus's tables as they are at first, and its views computed."""
-    path = folder / f"warehouse-{placement}"
-    db = slackwater.connect(path, placement=placement, spark=spark, local_memory=MEMORY)
-    for table, statement in corpus.ddl(kind).items():
-        db.sql(statement)
-        db.append(table, stream.tables[table].rows)
-    for name in names:
-        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {corpus.queries(kind)[name]}")
-    db.refresh()
-    return db
+class _House:
+    """A warehouse with the tables that its views read. What changes tables runs on the driver:
+    it is the refreshes that are looked at."""
 
+    def __init__(
+        self,
+        kind: str,
+        placement: str,
+        names: Sequence[str],
+        spark: SparkSession,
+        folder: Path,
+        opened: ExitStack,
+    ) -> None:
+        path = folder / f"warehouse-{placement}"
+        settings = {"spark": spark, "local_memory": MEMORY}
+        self.changer = opened.enter_context(slackwater.connect(path, placement="local", **settings))
+        self.refresher = opened.enter_context(
+            slackwater.connect(path, placement=placement, **settings)
+        )
+        self.queries = {name: corpus.queries(kind)[name] for name in names}
+        self.ddl = corpus.ddl(kind)
+        self.tables = set(self.ddl) & set().union(*(reads(q) for q in self.queries.values()))
 
-def _apply(db: Warehouse, change: Mapping[str, pa.Table]) -> None:
-    with db.transaction():
-        for table, rows in change.items():
-            db.apply(table, rows, weight_column=WEIGHT_COLUMN)
+    def fill(self, stream: Stream) -> None:
+        """The tables as they are at first, and the views computed."""
+        for table in self.tables:
+            self.changer.sql(self.ddl[table])
+            self.changer.append(table, stream.tables[table].rows)
+        for name, query in self.queries.items():
+            self.refresher.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        self.refresher.refresh()
+
+    def apply(self, change: Mapping[str, pa.Table]) -> None:
+        """A batch, in one version."""
+        with self.changer.transaction():
+            for table in self.tables & set(change):
+                self.changer.apply(table, change[table], weight_column=WEIGHT_COLUMN)
 
 
 def _refreshed(db: Warehouse, measured: bool) -> list[RefreshReport]:

@@ -358,7 +358,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _shapes() -> list[Any]:
-    """All shapes, those but a seeded half of them marked as proof."""
+    """All shapes, all but a seeded third of them marked as proof."""
     chosen = random.Random(SEED).sample(range(len(SHAPES)), len(SHAPES) // 3)
     return [
         pytest.param(

@@ -137,7 +137,7 @@ VIEWS = {
 ROWS, PARTS = 20_000, 8
 
 
-def filled(db: Warehouse) -> None:
+def filled(db: Warehouse, refresher: Warehouse) -> None:
     """Keys that grow with time, as they mostly do."""
     db.sql("CREATE TABLE orders (k BIGINT, day DATE); CREATE TABLE lines (k BIGINT, x BIGINT)")
     for part in range(PARTS):
@@ -147,7 +147,7 @@ def filled(db: Warehouse) -> None:
         db.append("lines", pa.table({"k": pa.array(keys, pa.int64()), "x": keys}))
     for name, query in VIEWS.items():
         db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-    db.refresh()
+    refresher.refresh()
 
 
 @pytest.mark.parametrize("placement", ["local", pytest.param("spark", marks=pytest.mark.spark)])
@@ -155,9 +155,12 @@ def test_a_change_of_the_newest_keys_leaves_older_segments_alone(
     placement: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     spark = request.getfixturevalue("spark") if placement == "spark" else None
-    settings = {"placement": placement, "compact": False, "spark": spark}
-    with slackwater.connect(tmp_path / "w", **settings) as db:
-        filled(db)
+    settings = {"compact": False, "spark": spark}
+    with (
+        slackwater.connect(tmp_path / "w", placement="local", **settings) as db,
+        slackwater.connect(tmp_path / "w", placement=placement, **settings) as refresher,
+    ):
+        filled(db, refresher)
         snapshot = db.catalog.snapshot()
         stored = [s for t in ("orders", "lines") for s in snapshot.segments(snapshot.find(t).id)]
         oldest = [s for s in stored if s.stats["k"][1] < (PARTS - 1) * ROWS]
@@ -167,7 +170,9 @@ def test_a_change_of_the_newest_keys_leaves_older_segments_alone(
         newest = PARTS * ROWS
         db.append("orders", [{"k": newest, "day": date(2020, 2, 1)}])
         db.append("lines", [{"k": newest, "x": 1}, {"k": newest - 1, "x": 2}])
-        assert {r.mode for r in db.refresh()} == {"incremental"}  # nobody missed the files
+        reports = refresher.refresh()
+        assert {r.mode for r in reports} == {"incremental"}  # nobody missed the files
+        assert {r.engine for r in reports} == {placement}
         for i, one in enumerate(oldest):
             (tmp_path / f"away-{i}").rename(tmp_path / "w" / one.path)
         assert all(db.verify(view) for view in VIEWS)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from slackwater.algebra.coercion import literal
 from slackwater.algebra.expr import Cast, Column
 from slackwater.algebra.functions import store_assign
-from slackwater.engine.spark import translate
+from slackwater.engine.spark_errors import translate
 from slackwater.errors import SlackwaterError, UserError
 from slackwater.types import BIGINT, DOUBLE, FLOAT, INT, STRING, DataType, parse_type
 from tests.conform import sampled

@@ -7,8 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import slackwater
 from tests.processes import python
 
 SMALL = """
@@ -88,3 +91,21 @@ def test_what_needs_spark_says_in_one_line_that_java_is_missing(
     first, hint = done.stdout.strip().split("\n")
     assert first == "[JAVA_MISSING] Spark needs Java 17 or newer, and none was found."
     assert hint.startswith("Install one")
+
+
+def test_without_java_large_work_runs_on_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loads, ingested files and recomputes over the limit, under 'auto'."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    rows = pa.table({"a": pa.array(range(1000), pa.int32())})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    with slackwater.connect(tmp_path / "w", load_bytes=1, query_bytes=1) as db:
+        db.sql("CREATE TABLE t (a INT)")
+        db.append("t", rows)
+        db.ingest("t", tmp_path / "rows.parquet", format="parquet")
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
+        (report,) = db.refresh("v")
+        assert report.engine == "local"
+        assert {step.reason for step in report.steps} == {"no Java was found for Spark"}
+        assert db.sql("SELECT s FROM v").fetchall() == [(999_000,)]

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -81,7 +81,14 @@ class Runner:
             return Placement("spark", "a Spark DataFrame was handed in")
         limit = self.load_bytes if load else self.query_bytes
         size = sum(s.bytes for s in scanned.values())
-        return choose(relations, size, limit, setting or self.placement)
+        setting = setting or self.placement
+        chosen = choose(relations, size, limit, setting)
+        if chosen.engine == "spark" and setting == "auto" and not self.spark.is_available:
+            alone = choose(relations, 0, limit, setting)
+            return (
+                replace(alone, reason="no Java was found for Spark") if alone.is_local else chosen
+            )
+        return chosen
 
     def query(self, relation: Relation, sources: Sources) -> pa.Table:
         """The rows of a relation, on the driver."""

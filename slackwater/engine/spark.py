@@ -7,7 +7,6 @@ ANSI mode on, time zone UTC.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,10 +19,11 @@ import pyarrow as pa
 from slackwater.algebra.expr import Column, Expr
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import SPARK
-from slackwater.engine.java import require_java
+from slackwater.engine.java import NEEDED, java_version, require_java
 from slackwater.engine.programs import Part
+from slackwater.engine.spark_errors import translate
 from slackwater.engine.spark_sql import fill, render
-from slackwater.errors import SlackwaterError, StateError, UserError
+from slackwater.errors import SlackwaterError, StateError
 from slackwater.sql.scope import OuterColumn
 from slackwater.types import (
     WEIGHT,
@@ -120,7 +120,7 @@ class SparkEngine:
         for key, value in settings.items():
             builder = builder.config(key, value)
         try:
-            return builder.getOrCreate()
+            return _OWN.join(builder)
         except Exception as error:
             raise StateError(
                 f"Spark did not start: {str(error).splitlines()[0]}",
@@ -285,12 +285,63 @@ class SparkEngine:
         struct = StructType.fromJson(schema_to_json(fields or (_weight_field(),)))
         return self._view(self.session.createDataFrame([], struct))
 
+    @property
+    def is_available(self) -> bool:
+        """Is there a session, or a Java to start one with?"""
+        return self._given is not None or self.started or (java_version() or 0) >= NEEDED
+
     def close(self) -> None:
-        """Stop a session that we started ourselves."""
+        """Let go of a session that we did not get from the user."""
         with self._lock:
             if self._session is not None and self._given is None:
-                self._session.stop()
+                _OWN.leave()
             self._session = None
+
+
+class _OwnSession:
+    """The session of this process, which all warehouses share that were given none.
+
+    The last of them to leave stops it, unless somebody else had started it: then they have a
+    session of their own in it, and its other users notice nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._session: SparkSession | None = None
+        self._users = 0
+        self._started = False
+
+    def join(self, builder: SparkSession.Builder) -> SparkSession:
+        """The session, for one more."""
+        from pyspark import SparkContext
+
+        with self._lock:
+            running = SparkContext._active_spark_context is not None
+            if self._session is None or not running:  # none yet, or stopped by somebody
+                self._users, self._started = 0, not running
+                self._session = _beside() if running else builder.getOrCreate()
+            self._users += 1
+            return self._session
+
+    def leave(self) -> None:
+        """One fewer."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0 and self._session is not None:
+                if self._started:
+                    self._session.stop()
+                self._session = None
+
+
+def _beside() -> SparkSession:
+    """A session in the running Spark, with settings and views of its own."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    return running.newSession()
+
+
+_OWN = _OwnSession()
 
 
 class _Views(threading.local):
@@ -340,28 +391,3 @@ def _renders(arg: Expr) -> bool:
     from slackwater.algebra.expr import AggCall, WindowCall
 
     return not any(isinstance(n, AggCall | WindowCall) for n in arg.walk())
-
-
-_CLASS = re.compile(r"^\[([A-Z_0-9.]+)\]\s*(.*)", re.S)
-
-
-def translate(error: Exception) -> Exception:
-    """An error of Spark as ours: its class as code, its first lines as message."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    message = str(error)
-    if isinstance(error, Py4JJavaError):
-        message = str(error.java_exception.getMessage() or error)
-    if found := re.search(r"\[([A-Z][A-Z_0-9.]+)\] ", message):
-        text = message[found.end() :].split("SQLSTATE")[0].strip().split("\n")[0]
-        if found[1] == "USER_RAISED_EXCEPTION" and (own := _CLASS.match(text)):
-            return UserError(own[2], code=own[1])
-        return UserError(text, code=found[1])
-    if isinstance(error, PySparkException | Py4JJavaError):
-        return StateError(
-            f"Spark failed: {message.splitlines()[0] if message else type(error).__name__}",
-            code="SPARK_FAILED",
-            hint="The full message is in the cause of this error.",
-        )
-    return error

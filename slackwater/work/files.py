@@ -38,9 +38,9 @@ def ingest(
     house = transaction.house
     size = sum(p.stat().st_size for p in paths)
     schema = transaction.world().table(name).schema
-    if house.runner.placement == "spark" or (
-        house.runner.placement == "auto" and size > house.runner.load_bytes
-    ):
+    runner = house.runner
+    too_large = runner.placement == "auto" and size > runner.load_bytes
+    if runner.placement == "spark" or (too_large and runner.spark.is_available):
         return transaction.append(name, house.runner.spark.files(paths, format.lower(), schema))
     return sum(transaction.append(name, _read(path, format.lower(), schema)) for path in paths)
 

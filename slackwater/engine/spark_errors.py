@@ -1,0 +1,31 @@
+"""Spark's errors as ours."""
+
+from __future__ import annotations
+
+import re
+
+from slackwater.errors import StateError, UserError
+
+_CLASS = re.compile(r"^\[([A-Z_0-9.]+)\]\s*(.*)", re.S)
+
+
+def translate(error: Exception) -> Exception:
+    """An error of Spark as ours: its class as code, its first lines as message."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    message = str(error)
+    if isinstance(error, Py4JJavaError):
+        message = str(error.java_exception.getMessage() or error)
+    if found := re.search(r"\[([A-Z][A-Z_0-9.]+)\] ", message):
+        text = message[found.end() :].split("SQLSTATE")[0].strip().split("\n")[0]
+        if found[1] == "USER_RAISED_EXCEPTION" and (own := _CLASS.match(text)):
+            return UserError(own[2], code=own[1])
+        return UserError(text, code=found[1])
+    if isinstance(error, PySparkException | Py4JJavaError):
+        return StateError(
+            f"Spark failed: {message.splitlines()[0] if message else type(error).__name__}",
+            code="SPARK_FAILED",
+            hint="The full message is in the cause of this error.",
+        )
+    return error

@@ -1,0 +1,63 @@
+"""Whose Spark session it is: the user's is left as it was, ours is shared and stopped at last."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import slackwater
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_session_that_runs_already_is_used_and_left_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        with slackwater.connect(tmp_path / "w", placement="spark") as db:
+            db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+            assert db.spark is not spark
+            assert db.spark.sparkContext is spark.sparkContext
+            assert db.spark.conf.get("spark.sql.session.timeZone") == "UTC"
+        assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+        assert spark.range(3).count() == 3
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_one_warehouse_closes_another_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    with slackwater.connect(tmp_path / "b", placement="spark") as b:
+        b.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+        with slackwater.connect(tmp_path / "a", placement="spark") as a:
+            a.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (2)")
+            assert a.spark is b.spark
+        assert b.sql("SELECT a FROM t").fetchall() == [(1,)]
+
+
+TWO = """
+import sys, slackwater
+from pyspark import SparkContext
+settings = {"placement": "spark", "spark_config": {"spark.driver.memory": "1g"}}
+a = slackwater.connect(sys.argv[1] + "/a", **settings)
+b = slackwater.connect(sys.argv[1] + "/b", **settings)
+for db in (a, b):
+    db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+a.close()
+print(b.sql("SELECT a FROM t").fetchall())
+b.close()
+print(SparkContext._active_spark_context)
+"""
+
+
+@pytest.mark.proof
+@pytest.mark.spark
+def test_the_last_warehouse_stops_what_the_first_started(java_home: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TWO, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.stdout.split("\n")[:2] == ["[(1,)]", "None"], done.stderr
