@@ -6,9 +6,11 @@ import gc
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from slackwater import Warehouse
+from slackwater.engine import local
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 VIEWS = {
@@ -72,3 +74,19 @@ def test_spark_keeps_no_temporary_view_and_no_cached_table(spark_db: Warehouse) 
     left = [t.name for t in spark.catalog.listTables() if t.name.startswith("slackwater_")]
     assert not left
     assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= before
+
+
+def test_the_local_database_is_replaced_when_nobody_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "SERVED", 2)
+    engine = local.LocalEngine(tmp_path)
+    with engine.session() as outer:
+        outer.keep("kept", "SELECT 1 AS x")
+        with engine.session():
+            pass
+        schema = pa.schema([("x", pa.int32())])
+        assert [b.to_pydict() for b in outer.batches("FROM kept", schema)] == [{"x": [1]}]
+        assert engine._connection is not None
+    assert engine._connection is None
+    engine.close()

@@ -19,6 +19,10 @@ from slackwater.types import Schema
 BATCH_ROWS = 128 * 1024
 
 
+SERVED = 1_000
+"""Sessions after which the database is replaced."""
+
+
 class LocalEngine:
     """Runs statements in this process. One database in memory, a cursor per statement."""
 
@@ -30,9 +34,13 @@ class LocalEngine:
         self._memory_limit = memory_limit
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.Lock()
+        self._open = 0
+        self._served = 0
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
+            self._open += 1
+            self._served += 1
             if self._connection is None:
                 self._connection = duckdb.connect(":memory:")
                 self._connection.execute("SET TimeZone = 'UTC'")
@@ -59,8 +67,20 @@ class LocalEngine:
     @contextmanager
     def session(self) -> Iterator[LocalSession]:
         """Statements one after the other; what they keep is gone afterwards."""
-        with self._cursor() as cursor:
-            yield LocalSession(cursor)
+        try:
+            with self._cursor() as cursor:
+                yield LocalSession(cursor)
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Start afresh when a database has served long and nobody uses it: a statement that reads
+        files leaves about a kilobyte behind in it."""
+        with self._lock:
+            self._open -= 1
+            if self._open == 0 and self._served >= SERVED and self._connection is not None:
+                self._connection.close()
+                self._connection, self._served = None, 0
 
     def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a statement, in batches of the given schema."""
