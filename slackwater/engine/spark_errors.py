@@ -11,18 +11,14 @@ _CLASS = re.compile(r"^\[([A-Z_0-9.]+)\]\s*(.*)", re.S)
 
 def translate(error: Exception) -> Exception:
     """An error of Spark as ours: its class as code, its first lines as message."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    message = str(error)
-    if isinstance(error, Py4JJavaError):
-        message = str(error.java_exception.getMessage() or error)
+    thrown = getattr(error, "java_exception", None)
+    message = str(error) if thrown is None else str(thrown.getMessage() or error)
     if found := re.search(r"\[([A-Z][A-Z_0-9.]+)\] ", message):
         text = message[found.end() :].split("SQLSTATE")[0].strip().split("\n")[0]
         if found[1] == "USER_RAISED_EXCEPTION" and (own := _CLASS.match(text)):
             return UserError(own[2], code=own[1])
         return UserError(text, code=found[1])
-    if isinstance(error, PySparkException | Py4JJavaError):
+    if type(error).__module__.split(".")[0] in ("pyspark", "py4j"):
         return StateError(
             f"Spark failed: {message.splitlines()[0] if message else type(error).__name__}",
             code="SPARK_FAILED",
