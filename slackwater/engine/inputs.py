@@ -15,7 +15,7 @@ from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import Dialect
 from slackwater.types import BIGINT, WEIGHT, Map, Schema
 
-FEW_BYTES = 2_000_000
+SUMMED_BYTES = 2_000_000
 """Stored rows up to this size are all added up with their changes."""
 
 Read = Callable[[Sequence[Segment], Schema], str]
@@ -33,7 +33,7 @@ def content(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read:
     plain = [s for s in live if s.min_weight == s.max_weight == 1]
     mixed = [s for s in live if s not in plain]
     deleting = [s for s in mixed if s.min_weight < 0]
-    if not plain or (deleting and sum(s.bytes for s in plain) < FEW_BYTES):
+    if not plain or (deleting and sum(s.bytes for s in plain) < SUMMED_BYTES):
         return f"({_summed(read(live, schema), schema, dialect)})"
     rows, changes = read(plain, schema), read(mixed, schema)
     if not deleting:

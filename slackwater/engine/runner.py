@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -84,10 +84,9 @@ class Runner:
         setting = setting or self.placement
         chosen = choose(relations, size, limit, setting)
         if chosen.engine == "spark" and setting == "auto" and not self.spark.is_available:
-            alone = choose(relations, 0, limit, setting)
-            return (
-                replace(alone, reason="no Java was found for Spark") if alone.is_local else chosen
-            )
+            alone = choose(relations, 0, limit, setting)  # whatever its size
+            if alone.engine == "local":
+                return Placement("local", "no Java was found for Spark")
         return chosen
 
     def query(self, relation: Relation, sources: Sources) -> pa.Table:

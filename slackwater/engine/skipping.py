@@ -5,7 +5,7 @@ largest of the change matter. The catalog knows the smallest and largest values 
 so a segment outside is not opened, and inside of files the engines skip row groups.
 
     reach    upwards: the values that a column may have, as the segments below it say
-    matters  downwards: the values outside of which a row is of no use, whatever else it holds
+    wanted   downwards: the values outside of which a row is of no use, whatever else it holds
 
 Rows with NULL as key are kept: their segments have no range.
 """
@@ -148,7 +148,7 @@ class _Reading:
             if not any(s.rows for s in source.segments):
                 return made
             before = _of_segments(source.segments, scan)
-            return {i: before[i] | made[i] for i in before if i in made}
+            return {i: _hull((before[i], made[i])) for i in before if i in made}
         return _of_segments(source.segments, scan) if isinstance(source, Stored | Log) else {}
 
     def _of_output(self, target: str, scan: Scan) -> Ranges:
@@ -194,10 +194,10 @@ class _Reading:
 
     def _visit_join(self, join: Join, wanted: Ranges) -> None:
         """Each side matters where the other one reaches, unless it is kept without a partner."""
-        width = join.left.width
-        left = {i: r for i, r in wanted.items() if i < width and join.how not in ("right", "full")}
-        right = {i - width: r for i, r in wanted.items() if i >= width and join.how == "inner"}
-        if join.how == "right":
+        width, left, right = join.left.width, dict[int, Range](), dict[int, Range]()
+        if join.how not in ("right", "full"):
+            left = {i: r for i, r in wanted.items() if i < width}
+        if join.how in ("inner", "right"):
             right = {i - width: r for i, r in wanted.items() if i >= width}
         ours, theirs = self.reach(join.left), self.reach(join.right)
         chosen_left, chosen_right = dict(left), dict(right)

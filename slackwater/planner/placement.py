@@ -28,11 +28,6 @@ class Placement:
     engine: str  # "spark" or "local"
     reason: str
 
-    @property
-    def is_local(self) -> bool:
-        """Is it the driver's own engine?"""
-        return self.engine == "local"
-
 
 def choose(relations: Sequence[Relation], input_bytes: int, limit: int, setting: str) -> Placement:
     """The engine that suits relations whose stored inputs have this size."""
