@@ -40,6 +40,19 @@ def test_one_warehouse_closes_another_goes_on(spark: SparkSession, tmp_path: Pat
         assert b.sql("SELECT a FROM t").fetchall() == [(1,)]
 
 
+def test_settings_for_few_rows_hold_for_a_statement_only(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    keys = ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions")
+    before = [spark.conf.get(key) for key in keys]
+    with slackwater.connect(tmp_path / "w", placement="spark", spark=spark) as db:
+        db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2), (2)")
+        assert db.sql("SELECT a, count(*) AS n FROM t GROUP BY a").fetchall()
+        with pytest.raises(slackwater.UserError, match="zero"):
+            db.sql("SELECT 1 / (a - 1) FROM t").fetchall()
+    assert [spark.conf.get(key) for key in keys] == before
+
+
 TWO = """
 import sys, slackwater
 from pyspark import SparkContext

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from slackwater.demo.stream import Stream
 
 MARKER = ".slackwater-demo"
+BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"}
+"""In two minutes Java would spend more on compiling Spark to the last than that saves it."""
 
 
 def demo(
@@ -96,7 +98,7 @@ def _passes(
                 placement=placement,
                 catalog_url=None,
             )
-            db = opened.enter_context(where.open(create=True, spark=spark))
+            db = opened.enter_context(where.open(create=True, spark=spark, spark_config=BRIEF))
             tallies[placement], verified = _pass(own, db, data, stream, placement)
             equal = {view: same and equal.get(view, True) for view, same in verified.items()}
             spark = db.spark if placement != placements[-1] else None

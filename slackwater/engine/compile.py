@@ -1,7 +1,7 @@
 """Any relation as one SQL statement, for either engine.
 
-Each distinct operator is a common table expression `n0`, `n1`, … with columns `c0`, `c1`, …, in
-order from the inputs up, so that shared parts are written once and nothing nests deeply.
+Each distinct operator is written once, under a name `n0`, `n1`, … with columns `c0`, `c1`, …, in
+order from the inputs up: as a common table expression, or where it is read.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from slackwater.engine.outward import joined
 from slackwater.engine.programs import Part, Program
 from slackwater.engine.sharing import Sharing
 from slackwater.engine.spark_sql import fill
+from slackwater.engine.texts import Texts
 from slackwater.errors import InternalError
 from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema
@@ -98,11 +99,13 @@ class _Compiler:
     broadcast: Mapping[str, int] = field(default_factory=dict)
     apart: bool = False  # are shared parts statements of their own?
     made: Mapping[str, int] = field(default_factory=dict)
-    ctes: dict[Relation, str] = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)
-    names: dict[Relation, str] = field(default_factory=dict)
     blocks: dict[Relation, Block | None] = field(default_factory=dict)
     sharing: Sharing = field(init=False)
+    texts: Texts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.texts = Texts(self._needs)
 
     def statement(self, relation: Relation, names: Sequence[str] | None) -> str:
         """The statement that delivers a relation."""
@@ -115,20 +118,8 @@ class _Compiler:
         if keys:
             row = self.row(relation, top)
             order = " ORDER BY " + ", ".join(self.dialect.render(k, row) for k in keys)
-        select = f"SELECT {', '.join(items) or '1'} FROM {top}{order}"
-        return self._with([relation]) + select
-
-    def _with(self, needed: Sequence[Relation]) -> str:
-        """The common table expressions that some relations need, those of parts left out."""
-        wanted: set[Relation] = set()
-        queue = [n for n in needed if n in self.ctes]
-        while queue:
-            node = queue.pop()
-            if node not in wanted:
-                wanted.add(node)
-                queue.extend(n for n in self._needs(node) if n in self.ctes)
-        texts = [f"{self.names[n]} AS {text}" for n, text in self.ctes.items() if n in wanted]
-        return "WITH " + ",\n".join(texts) + "\n" if texts else ""
+        select = f"SELECT {', '.join(items) or '1'} FROM {self.texts.named(relation)}{order}"
+        return self.texts.with_clause([relation]) + select
 
     def name_of(self, top: Relation) -> str:
         """The name under which a relation and all it needs are written."""
@@ -136,27 +127,29 @@ class _Compiler:
         stack = [(top, False)]
         while stack:
             node, ready = stack.pop()
-            if node in self.names:
+            if node in self.texts.names:
                 continue
             if ready:
                 self._write(node)
             else:
                 stack.append((node, True))
                 stack.extend((child, False) for child in reversed(self._needs(node)))
-        return self.names[top]
+        return self.texts.names[top]
 
     def _write(self, node: Relation) -> None:
         text = self.text(node)
-        name = f"{self.prefix}n{len(self.names)}"
+        name = f"{self.prefix}n{len(self.texts.names)}"
         if self.apart and self.sharing.is_once(node):
-            sql, size = self._with(self._needs(node)) + text, self.sharing.size(node)
+            sql, size = self.texts.with_clause(self._needs(node)) + text, self.sharing.size(node)
             part = Part(name, sql, size, self.sharing.is_small(node))
             self.parts.append(part)
             if part.heavy:
                 self.sharing.cut(node)
+        elif self.dialect.cte_hints or self.sharing.is_shared(node):
+            self.texts.define(node, text, self._hint(node))
         else:
-            self.ctes[node] = f"{self._hint(node)}({text})"
-        self.names[node] = name
+            self.texts.inline(node, text)
+        self.texts.names[node] = name
 
     def _needs(self, node: Relation) -> Sequence[Relation]:
         """What must be written before an operator: its inputs, or those of its block."""
@@ -177,14 +170,14 @@ class _Compiler:
         """The columns of a block's inputs, its FROM and WHERE, and a hint for its SELECT."""
         small = [i for i, leaf in enumerate(block.leaves) if self.sharing.is_small(leaf)]
         if self.dialect.broadcast and self.broadcast and small and len(block.leaves) > 1:
-            texts = [self.names[leaf] for leaf in block.leaves]
+            texts = [self.texts.table(leaf) for leaf in block.leaves]
             few = [self._is_few(leaf) for leaf in block.leaves]
             return joined(block, small[0], texts, few, self.dialect)
         row: list[str] = []
         names = []
         for i, leaf in enumerate(block.leaves):
             row += self.row(leaf, f"t{i}")
-            names.append(f"{self.names[leaf]} AS t{i}")
+            names.append(f"{self.texts.table(leaf)} AS t{i}")
         where = self.dialect.predicate(conjunction(block.conditions), row)
         clause = f" WHERE {where}" if block.conditions else ""
         return row, f"FROM {' CROSS JOIN '.join(names)}{clause}", ""
@@ -216,9 +209,9 @@ class _Compiler:
         return ", ".join(f"{t} AS c{start + i}" for i, t in enumerate(texts)) or "1 AS none"
 
     def below(self, node: Relation, position: int = 0) -> tuple[str, list[str]]:
-        """Name and row of an input."""
+        """An input as it stands in FROM, and its row."""
         child = node.inputs[position]
-        return self.names[child], self.row(child, self.names[child])
+        return self.texts.named(child), self.row(child, self.texts.names[child])
 
     @singledispatchmethod
     def text(self, node: Relation) -> str:
@@ -251,7 +244,7 @@ class _Compiler:
     def _(self, node: Join) -> str:
         if node.how == "inner":
             return self._selected(node)
-        left, right = self.names[node.left], self.names[node.right]
+        left, right = self.texts.table(node.left), self.texts.table(node.right)
         rows = self.row(node.left, "l") + self.row(node.right, "r")
         if node.how == "anti" and (pair := null_aware_key(node)):
             outer = self.dialect.render(pair[0], rows)
@@ -280,7 +273,7 @@ class _Compiler:
 
     def _semi_join(self, node: Join, equal: Expr, missed: int | None) -> str:
         """By `=`, and apart from it by keys that are NULL."""
-        left, right = self.names[node.left], self.names[node.right]
+        left, right = self.texts.table(node.left), self.texts.table(node.right)
         rows = self.row(node.left, "l") + self.row(node.right, "r")
         join = f"SELECT {self.labelled(rows[: node.width])} FROM {left} l {self.dialect.semi_join}"
         text = f"{join} {right} r ON {self.dialect.predicate(equal, rows)}"
@@ -302,7 +295,7 @@ class _Compiler:
     @text.register
     def _(self, node: Union) -> str:
         parts = [
-            f"SELECT {self.labelled(self.row(p, self.names[p]))} FROM {self.names[p]}"
+            f"SELECT {self.labelled(self.row(p, self.texts.names[p]))} FROM {self.texts.named(p)}"
             for p in node.parts
         ]
         return " UNION ALL ".join(parts)
@@ -311,7 +304,7 @@ class _Compiler:
     def _(self, node: SetOp) -> str:
         word = node.how.upper() + (" ALL" if node.all else "")
         sides = [
-            f"SELECT {self.labelled(self.row(p, self.names[p]))} FROM {self.names[p]}"
+            f"SELECT {self.labelled(self.row(p, self.texts.names[p]))} FROM {self.texts.named(p)}"
             for p in (node.left, node.right)
         ]
         return f" {word} ".join(sides)
@@ -381,9 +374,9 @@ class _Compiler:
     def _(self, node: Opaque) -> str:
         inputs = []
         for part in node.parts:
-            fields = zip(self.row(part, self.names[part]), part.schema, strict=True)
+            fields = zip(self.row(part, self.texts.names[part]), part.schema, strict=True)
             shown = ", ".join(f"{c} AS {self.dialect.quote(f.name)}" for c, f in fields)
-            inputs.append(f"(SELECT {shown} FROM {self.names[part]})")
+            inputs.append(f"(SELECT {shown} FROM {self.texts.named(part)})")
         columns = ", ".join(f"c{i}" for i in range(node.width))
         return f"SELECT * FROM ({fill(node.text, inputs)}) AS o({columns})"
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from slackwater import faults
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Measurement, Run, Segment
 from slackwater.engine.compile import compile_program, compile_query
+from slackwater.engine.emptiness import not_empty
 from slackwater.engine.local import LocalEngine, LocalSession, conform
 from slackwater.engine.meter import Meter, Reading
 from slackwater.engine.programs import Part, Program
@@ -173,7 +174,7 @@ class Runner:
         return program.sql
 
     def _spark_table(self, relation: Relation, sources: Sources) -> pa.Table:
-        with self.spark.statement():
+        with self.spark.statement(_is_quick(sources)):
             sql = self._spark_program(relation, sources, {}).sql
             return conform(self.spark.table(sql), to_arrow_schema(relation.schema))
 
@@ -206,13 +207,17 @@ class Runner:
 
     def run(self, step: WriteSegments, run: Run, sources: Sources) -> Written:
         """Compute a step's rows and write them as segments of the run."""
-        relations = [output.relation for output in step.outputs]
-        sources = narrowed(step.outputs, sources)
+        nothing: Segments = {output.target: () for output in step.outputs}
+        outputs, sources = not_empty(step.outputs, narrowed(step.outputs, sources))
+        step = replace(step, outputs=outputs)
+        relations = [output.relation for output in outputs]
         for relation in relations:
             self._require_segments(relation, sources)
-        placement = self.place(relations, sources, step.load)
+        placement = Placement("local", "there is nothing to compute")
+        if outputs:
+            placement = self.place(relations, sources, step.load)
         with self._measured(step.name, placement) as measure:
-            segments = self._write(step, run, sources, measure)
+            segments = nothing | self._write(step, run, sources, measure)
             written = [s for found in segments.values() for s in found]
             measure.rows = sum(s.rows for s in written)
             measure.bytes = sum(s.bytes for s in written)
@@ -226,9 +231,9 @@ class Runner:
                 return self._write_local(step, run, sources)
             except NeedsSpark:
                 self._leave_local(measure)
-        with self.spark.statement():
+        with self.spark.statement(_is_quick(sources)):
             statements = self._spark_statements(step, sources)
-            if not step.load and 0 < changed_bytes(sources) < COLLECT_BYTES:
+            if not step.load and _has_small_change(sources):
                 return self._collect(step, run, statements)
             return self._write_spark(step, run, statements)
 
@@ -297,6 +302,18 @@ class Runner:
         with self._telling:
             if self.on_step is not None:
                 self.on_step(report)
+
+
+def _has_small_change(sources: Sources) -> bool:
+    return 0 < changed_bytes(sources) < COLLECT_BYTES
+
+
+def _is_quick(sources: Sources) -> bool:
+    """Does it begin with few rows: a small change, or small inputs altogether?"""
+    if any(isinstance(s, Given) and not s.is_local for s in sources.values()):
+        return False  # of any size
+    small = sum(s.bytes for s in sources.values()) < COLLECT_BYTES
+    return small or _has_small_change(sources)
 
 
 def _fresh() -> str:

@@ -6,11 +6,10 @@ ANSI mode on, time zone UTC.
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from slackwater.engine.dialects import SPARK
 from slackwater.engine.java import NEEDED, java_version, require_java
 from slackwater.engine.programs import Part
 from slackwater.engine.spark_errors import translate
+from slackwater.engine.spark_settings import DEFAULTS, FEW_ROWS, PINNED, set_all
 from slackwater.engine.spark_sql import fill, render
 from slackwater.errors import SlackwaterError, StateError
 from slackwater.sql.scope import OuterColumn
@@ -38,32 +38,7 @@ from slackwater.types import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PINNED = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    "spark.sql.storeAssignmentPolicy": "ANSI",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.variable.substitute": "false",  # '${x}' is text
-}
-"""Settings that decide what SQL means; they hold in a session handed in, too."""
-
-DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
-    "spark.driver.memory": "4g",
-    # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
-    "spark.sql.codegen.cache.maxEntries": "1000",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.sources.default": "parquet",
-    "spark.log.level": "ERROR",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-}
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 ROW_GROUP_BYTES = 4 * 1024 * 1024
 """Of what Spark writes: row groups small enough that a change of some keys reads few of them."""
@@ -101,8 +76,7 @@ class SparkEngine:
         with self._lock:
             if self._session is None:
                 self._session = self._given or self._start()
-                for key, value in PINNED.items():
-                    self._session.conf.set(key, value)
+                set_all(self._session, PINNED)
             return self._session
 
     def _start(self) -> SparkSession:
@@ -111,13 +85,9 @@ class SparkEngine:
 
         builder = SparkSession.builder.appName("slackwater").master(self._master)
         quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-        settings = {
-            **DEFAULTS,
-            "spark.sql.warehouse.dir": str(self._root / "spark"),
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
-            **self._config,
-        }
-        for key, value in settings.items():
+        own = {**DEFAULTS, "spark.sql.warehouse.dir": str(self._root / "spark"), **self._config}
+        options = f"-Dlog4j2.configurationFile={quiet} {own.get(JAVA_OPTIONS, '')}"
+        for key, value in {**own, JAVA_OPTIONS: options.strip()}.items():
             builder = builder.config(key, value)
         try:
             return _OWN.join(builder)
@@ -170,12 +140,14 @@ class SparkEngine:
         return quote(name)
 
     @contextmanager
-    def statement(self) -> Iterator[None]:
-        """Views registered inside are gone afterwards; Spark's errors become ours."""
+    def statement(self, quick: bool = False) -> Iterator[None]:
+        """Views registered inside are gone afterwards; Spark's errors become ours. With `quick`,
+        Spark is set for few rows."""
         outer = _LOCAL.views, _LOCAL.kept
         _LOCAL.views, _LOCAL.kept = [], []
         try:
-            yield
+            with FEW_ROWS.on(self.session) if quick else nullcontext():
+                yield
         except SlackwaterError:
             raise
         except Exception as error:

@@ -36,6 +36,7 @@ from slackwater.sql.assign import Target
 from slackwater.sql.dml import Check, Delta, bind_change, stored
 from slackwater.sql.statements import Change, Truncate
 from slackwater.tvr import zset
+from slackwater.tvr.time import CHANGE
 from slackwater.types import BIGINT, BOOLEAN, WEIGHT, Field, Schema
 from slackwater.work.house import House
 from slackwater.work.incoming import incoming, weighted
@@ -250,7 +251,7 @@ def _batch(world: World, table: Table, given: Given) -> Relation:
     return zset.consolidate(Project(scan, exprs, plus.names))
 
 
-_KEPT, _DELETING = "kept", "deleting"
+_KEPT, _DELETING = "kept", f"deleting{CHANGE}"
 
 
 def _missing_rows(table: Table) -> Relation:

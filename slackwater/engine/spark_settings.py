@@ -1,0 +1,80 @@
+"""Settings of Spark sessions: what results depend on, what we start with, what suits few rows."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PINNED = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.variable.substitute": "false",  # '${x}' is text
+}
+"""Settings that decide what SQL means; they hold in a session handed in, too."""
+
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+    "spark.driver.memory": "4g",
+    # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
+    "spark.sql.codegen.cache.maxEntries": "1000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.sources.default": "parquet",
+    "spark.log.level": "ERROR",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+QUICK = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+"""For statements over few rows: planning again after every exchange, and tasks without rows, take
+longer than the rows do."""
+
+
+class Overlay:
+    """Settings of sessions while somebody asks for them; afterwards they have their own again."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._users: Counter[SparkSession] = Counter()
+        self._own: dict[SparkSession, dict[str, str]] = {}
+
+    @contextmanager
+    def on(self, session: SparkSession) -> Iterator[None]:
+        """The settings hold, for whoever else uses the session meanwhile, too."""
+        with self._lock:
+            if not self._users[session]:
+                self._own[session] = {key: str(session.conf.get(key)) for key in self._settings}
+                set_all(session, self._settings)
+            self._users[session] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users[session] -= 1
+                if not self._users[session]:
+                    del self._users[session]
+                    set_all(session, self._own.pop(session))
+
+
+def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Change settings of a running session."""
+    for key, value in settings.items():
+        session.conf.set(key, value)
+
+
+FEW_ROWS = Overlay(QUICK)
