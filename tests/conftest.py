@@ -36,7 +36,7 @@ _slow_is_fine = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
     "sample", max_examples=60, deadline=None, derandomize=True, suppress_health_check=_slow_is_fine
 )
-settings.register_profile("proof", settings.get_profile("sample"), max_examples=600)
+settings.register_profile("proof", settings.get_profile("sample"), max_examples=300)
 settings.load_profile("proof" if PROOF else "sample")
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SUMMED_FIRST = "merge_preaggregated_sums"
-STREAMS = 24 if PROOF else 4
+STREAMS = 16 if PROOF else 4
 
 JOINS = {
     "values of either side": "SELECT r.s, SUM(r.b) AS n, SUM(t.c) AS m, COUNT(*) AS k "

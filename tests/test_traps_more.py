@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from slackwater import UserError, Warehouse
 from tests.conftest import PROOF
 from tests.traps import ENGINES, Trap, opened
 
@@ -343,3 +344,22 @@ def test_a_view_replaced(sums: Trap) -> None:
     sums.db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {sums.query}")
     assert sums.refreshed() == [(1,)]
     assert sums.after("UPDATE s SET n = 3") == [(2,)]
+
+
+def test_what_is_tested_for_null_may_raise(any_db: Warehouse) -> None:
+    """The local engine once answered by the statistics of files, without computing the sum; where
+    a column is NOT NULL, both engines know the answer without it."""
+    any_db.sql("CREATE TABLE a (n INT); CREATE TABLE b (n INT NOT NULL)")
+    for table in ("a", "b"):
+        any_db.sql(
+            f"CREATE MATERIALIZED VIEW v_{table} AS SELECT n FROM {table} WHERE n + n IS NULL"
+        )
+        any_db.sql(f"INSERT INTO {table} VALUES (1)")
+    any_db.refresh()
+    any_db.sql("INSERT INTO a VALUES (2147483647); INSERT INTO b VALUES (2147483647)")
+    any_db.refresh("v_b")
+    assert any_db.sql("SELECT count(*) FROM v_b").fetchall() == [(0,)]
+    for work in (any_db.refresh, lambda: any_db.sql("SELECT n FROM a WHERE n + n IS NULL")):
+        with pytest.raises(UserError) as raised:
+            work()
+        assert raised.value.code == "ARITHMETIC_OVERFLOW"

@@ -116,6 +116,8 @@ class _Local:
         if name in _EMULATIONS:
             result = _moved(expr, args) if _moves(expr) else _EMULATIONS[name](expr, args)
             return result if name in _NULL_TOLERANT else _skipping(expr, args, result)
+        if name in _NULL_TESTS and may_raise(expr.args[0]):
+            return f"({args[0]} {_NULL_TESTS[name]})"
         if name in _SUFFIX:
             return f"({args[0]} {_SUFFIX[name]})"
         return self.structure(expr, args)
@@ -143,6 +145,9 @@ class _Local:
         return f"{self.text(key.arg)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
+_NULL_TESTS = {"is_null": "IS NOT DISTINCT FROM NULL", "is_not_null": "IS DISTINCT FROM NULL"}
+"""In words of which DuckDB does not know the answer without computing what is tested: by the
+statistics of files that hold no NULL it answers IS NULL, and raises nothing."""
 _NULL_TOLERANT = frozenset({"concat", "concat_ws", "isnan", "locate"})
 _RIGHT_FIRST = frozenset({"/", "%", "div", "pmod", "try_divide", "try_mod"})
 
