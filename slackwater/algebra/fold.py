@@ -10,11 +10,9 @@ import re
 
 from slackwater.algebra.coercion import literal
 from slackwater.algebra.expr import Call, Cast, Expr, Literal
-from slackwater.types import BOOLEAN, DATE, DOUBLE, STRING, DataType, Decimal, is_integral
+from slackwater.types import DATE, DOUBLE, STRING, DataType, Decimal, is_integral
 
 _DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
-_NULL_TESTS = {"is_null": False, "is_not_null": True}
-"""With the answer for what is never NULL."""
 _LIMITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
@@ -27,8 +25,6 @@ def folded(expr: Expr) -> Expr:
 def _fold(node: Expr) -> Expr:
     if isinstance(node, Cast) and isinstance(node.arg, Literal) and node.arg.value is not None:
         return _literal(_cast(node.arg, node.type), node)
-    if isinstance(node, Call) and node.name in _NULL_TESTS and not node.args[0].nullable:
-        return Literal(BOOLEAN, False, _NULL_TESTS[node.name])  # as Spark does, whatever raises
     if isinstance(node, Call) and node.name in ("+", "-", "*") and len(node.args) == 2:
         left, right = node.args
         if isinstance(left, Literal) and isinstance(right, Literal):

@@ -210,7 +210,8 @@ def _null_safe_neq(s: Scalars, node: exp.Expr) -> Expr:
 def _is(s: Scalars, node: exp.Expr) -> Expr:
     arg, what = s.bind(node.this), node.expression
     if isinstance(what, exp.Null):
-        return s.operator("is_null", arg)
+        # of what is never NULL the answer is known, as Spark says it, whatever would raise
+        return s.operator("is_null", arg) if arg.nullable else FALSE
     if isinstance(what, exp.Boolean):
         return s.operator("is_true" if what.this else "is_false", arg)
     return calls.spark_syntax(s, node)
@@ -221,7 +222,8 @@ def _not(s: Scalars, node: exp.Expr) -> Expr:
     while isinstance(inner, exp.Paren):
         inner = inner.this
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-        return s.operator("is_not_null", s.bind(inner.this))
+        arg = s.bind(inner.this)
+        return s.operator("is_not_null", arg) if arg.nullable else TRUE
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Boolean):
         name = "is_not_true" if inner.expression.this else "is_not_false"
         return s.operator(name, s.bind(inner.this))
