@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -363,3 +365,21 @@ def test_what_is_tested_for_null_may_raise(any_db: Warehouse) -> None:
         with pytest.raises(UserError) as raised:
             work()
         assert raised.value.code == "ARITHMETIC_OVERFLOW"
+
+
+LARGE_WITH_DELETIONS = """
+import sys, numpy as np, pyarrow as pa, slackwater
+with slackwater.connect(sys.argv[1], placement="local", compact=False) as db:
+    db.sql("CREATE TABLE t (k BIGINT, x BIGINT)")
+    rows = np.arange(1_500_000)
+    db.append("t", pa.table({"k": rows, "x": rows * 7919 % 1_000_003}))
+    db.sql("DELETE FROM t WHERE k % 5000 = 0")
+    print(db.sql("SELECT * FROM t").to_arrow().num_rows)
+"""
+
+
+def test_many_rows_with_deletions_are_read_to_the_end(tmp_path: Path) -> None:
+    """DuckDB once waited for ever: a result of several pipelines did not fit its buffer."""
+    run = [sys.executable, "-c", LARGE_WITH_DELETIONS, str(tmp_path / "w")]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "1499700\\n", done.stderr

@@ -19,6 +19,8 @@ from slackwater.types import Schema
 BATCH_ROWS = 128 * 1024
 
 
+STREAMED = "8GB"
+"""So much of a result may wait to be fetched."""
 SERVED = 1_000
 """Sessions after which the database is replaced."""
 
@@ -52,7 +54,11 @@ class LocalEngine:
                 self._connection.execute(f"SET temp_directory = '{spill}'")
                 if self._memory_limit:
                     self._connection.execute(f"SET memory_limit = '{self._memory_limit}'")
-            return self._connection.cursor()
+            cursor = self._connection.cursor()
+        # when it is full, a statement of several pipelines (UNION ALL) waits for ever:
+        # duckdb/duckdb#22215; the setting is one of the cursor
+        cursor.execute(f"SET streaming_buffer_size = '{STREAMED}'")
+        return cursor
 
     def read(self, segments: Sequence[Segment], schema: Schema) -> str:
         """FROM text for plain Parquet files. The first tells DuckDB their columns, so it is one
