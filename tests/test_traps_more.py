@@ -382,4 +382,4 @@ def test_many_rows_with_deletions_are_read_to_the_end(tmp_path: Path) -> None:
     """DuckDB once waited for ever: a result of several pipelines did not fit its buffer."""
     run = [sys.executable, "-c", LARGE_WITH_DELETIONS, str(tmp_path / "w")]
     done = subprocess.run(run, capture_output=True, text=True, timeout=300)
-    assert done.stdout == "1499700\\n", done.stderr
+    assert done.stdout.split() == ["1499700"], done.stderr
