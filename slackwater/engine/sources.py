@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
@@ -122,7 +122,7 @@ def from_texts(
         match sources[scan.source]:
             case Stored(segments, schema, within):
                 text = content(segments, schema, engine.dialect, engine.read)
-                inputs[scan.source] = _inside(text, schema, within, engine.dialect)
+                inputs[scan.source] = _inside(text, segments, schema, within, engine.dialect)
             case Log() as log:
                 inputs[scan.source] = _log(log, engine)
             case Made(target, schema, None):
@@ -144,21 +144,28 @@ def from_texts(
 
 def _log(log: Log, engine: LocalEngine | SparkEngine) -> str:
     text = weighted(log.segments, log.schema, engine.dialect, engine.read)
-    return _inside(text, log.schema, log.within, engine.dialect)
+    return _inside(text, log.segments, log.schema, log.within, engine.dialect)
 
 
-def _inside(text: str, schema: Schema, within: Within, dialect: Dialect) -> str:
-    """FROM text without rows that are of no use, so that the engine skips parts of files."""
-    conditions = [_condition(f, *within[f.name], dialect) for f in schema if f.name in within]
+def _inside(
+    text: str, segments: Sequence[Segment], schema: Schema, within: Within, dialect: Dialect
+) -> str:
+    """FROM text without rows that are of no use, so that the engine skips parts of files. Where
+    NULLs are kept, it reads all: so they are looked for only where a segment may have some."""
+    conditions = [
+        _condition(f, *within[f.name], any(f.name not in s.stats for s in segments), dialect)
+        for f in schema
+        if f.name in within
+    ]
     if not conditions:
         return text
     return f"(SELECT i.* FROM {text} AS i WHERE {' AND '.join(conditions)})"
 
 
-def _condition(field: Field, low: int, high: int, dialect: Dialect) -> str:
+def _condition(field: Field, low: int, high: int, nulls: bool, dialect: Dialect) -> str:
     name = f"i.{dialect.quote(field.name)}"
     ends = [str(low), str(high)]
     if field.type == DATE:
         ends = [f"DATE '{date(1970, 1, 1) + timedelta(end)}'" for end in (low, high)]
     condition = f"{name} BETWEEN {ends[0]} AND {ends[1]}"
-    return f"({condition} OR {name} IS NULL)" if field.nullable else condition
+    return f"({condition} OR {name} IS NULL)" if field.nullable and nulls else condition
