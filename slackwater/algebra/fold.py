@@ -10,9 +10,11 @@ import re
 
 from slackwater.algebra.coercion import literal
 from slackwater.algebra.expr import Call, Cast, Expr, Literal
-from slackwater.types import DATE, DOUBLE, STRING, DataType, Decimal, is_integral
+from slackwater.types import BOOLEAN, DATE, DOUBLE, STRING, DataType, Decimal, is_integral
 
 _DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_NULL_TESTS = {"is_null": False, "is_not_null": True}
+"""With the answer for what is never NULL."""
 _LIMITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
@@ -29,6 +31,13 @@ def _fold(node: Expr) -> Expr:
         left, right = node.args
         if isinstance(left, Literal) and isinstance(right, Literal):
             return _literal(_computed(node.name, left, right, node.type), node)
+    return known(node)
+
+
+def known(node: Expr) -> Expr:
+    """Of what is never NULL the answer is known, as Spark says it, whatever would raise."""
+    if isinstance(node, Call) and node.name in _NULL_TESTS and not node.args[0].nullable:
+        return Literal(BOOLEAN, False, _NULL_TESTS[node.name])
     return node
 
 

@@ -25,6 +25,7 @@ from slackwater.algebra.expr import (
     SparkCall,
     WindowCall,
 )
+from slackwater.algebra.fold import known
 from slackwater.algebra.functions.storing import checked_cast
 from slackwater.errors import InternalError
 from slackwater.types import (
@@ -63,7 +64,7 @@ _NAMES = {"<<": "shiftleft", ">>": "shiftright"}
 
 def render(expr: Expr, columns: Sequence[str]) -> str:
     """The Spark SQL text of an expression; `columns[i]` is the text of column i."""
-    return _Spark(columns).text(expr)
+    return _Spark(columns).text(expr.rewrite(known))
 
 
 class _Spark:

@@ -210,8 +210,7 @@ def _null_safe_neq(s: Scalars, node: exp.Expr) -> Expr:
 def _is(s: Scalars, node: exp.Expr) -> Expr:
     arg, what = s.bind(node.this), node.expression
     if isinstance(what, exp.Null):
-        # of what is never NULL the answer is known, as Spark says it, whatever would raise
-        return s.operator("is_null", arg) if arg.nullable else FALSE
+        return s.operator("is_null", arg)
     if isinstance(what, exp.Boolean):
         return s.operator("is_true" if what.this else "is_false", arg)
     return calls.spark_syntax(s, node)
@@ -222,8 +221,7 @@ def _not(s: Scalars, node: exp.Expr) -> Expr:
     while isinstance(inner, exp.Paren):
         inner = inner.this
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-        arg = s.bind(inner.this)
-        return s.operator("is_not_null", arg) if arg.nullable else TRUE
+        return s.operator("is_not_null", s.bind(inner.this))
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Boolean):
         name = "is_not_true" if inner.expression.this else "is_not_false"
         return s.operator(name, s.bind(inner.this))
