@@ -11,7 +11,6 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from slackwater.catalog.store import Catalog
-from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.publish import publish_missing
 from slackwater.errors import InternalError, UserError
 from slackwater.planner.steps import StepReport
@@ -93,7 +92,7 @@ class Warehouse:
 
     def _recover(self) -> None:
         """Finish what a dead process left: garbage, and results not yet published."""
-        collect_garbage(self._house.catalog, self._house.storage)
+        self._house.collect_garbage()
         with self._house.catalog.reading() as snapshot:
             publish_missing(self._house.storage, snapshot, self._house.rows_of)
 

@@ -28,8 +28,6 @@ ROOT = Path(__file__).parent.parent
 SEED = int(os.environ.get("SLACKWATER_SEED", "20260401"))
 PROOF = os.environ.get("SLACKWATER_PROOF") == "1"
 SPARK_FIXTURES = {"spark", "spark_db"}
-JIT = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-"""Tests run each query a few times: compiling it to the last takes Java longer than that saves."""
 NO_JAVA = "No Java 17+ was found: run scripts/install_java.sh, or set JAVA_HOME."
 
 _slow_is_fine = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -80,6 +78,8 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """The one Spark session of all tests."""
     from pyspark.sql import SparkSession
 
+    from slackwater.engine.spark_settings import BRIEF_JAVA, DEFAULTS, PINNED
+
     if "PYTEST_XDIST_WORKER" in os.environ:
         (tmp_path_factory.getbasetemp().parent / "spark").touch(exist_ok=False)  # no second one
     os.environ["JAVA_HOME"] = java_home
@@ -87,15 +87,9 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     session = (
         SparkSession.builder.master("local[2]")
         .appName("slackwater-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "4g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", JIT)
-        .config("spark.sql.ansi.enabled", "true")
-        .config("spark.sql.session.timeZone", "UTC")
+        .config(map={**DEFAULTS, **PINNED})
+        .config("spark.driver.extraJavaOptions", BRIEF_JAVA)
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.codegen.cache.maxEntries", "1000")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
         .getOrCreate()

@@ -13,6 +13,7 @@ import pyarrow as pa
 from conftest import PROOF, SEED
 
 from bench import corpus
+from slackwater.engine.spark_settings import QUICK, set_all
 from slackwater.sql.reference import tie_broken
 from slackwater.types import Schema, schema_to_json
 
@@ -23,6 +24,7 @@ SCALE = 0.01
 """The scale factor of tests: the least that TPC-DS data can be generated at."""
 
 _sessions: dict[tuple[object, ...], SparkSession] = {}
+_answers: dict[tuple[str, str], pa.Table] = {}
 
 
 def names(kind: str, sample: int | None = None) -> list[str]:
@@ -65,6 +67,14 @@ def empty(session: SparkSession, schema: Schema) -> DataFrame:
     return session.createDataFrame([], StructType.fromJson(schema_to_json(schema)))
 
 
+def answer(spark: SparkSession, kind: str, name: str) -> pa.Table:
+    """Spark's answer to a query of a corpus over its data as generated, asked for once."""
+    key = (kind, name)
+    if key not in _answers:
+        _answers[key] = reference(load_reference(spark, kind), corpus.queries(kind)[name])
+    return _answers[key]
+
+
 def reference(session: SparkSession, sql: str) -> pa.Table:
     """Spark's answer to a query in which no tie is left to chance.
 
@@ -81,9 +91,9 @@ def reference_text(session: SparkSession, sql: str) -> str:
 
 
 def new_session(spark: SparkSession) -> SparkSession:
-    """A session with names of its own and the settings of another."""
+    """A session with names of its own and the settings of another, for little data."""
     session = spark.newSession()
     for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone"):
         session.conf.set(setting, spark.conf.get(setting) or "")
-    session.conf.set("spark.sql.shuffle.partitions", "2")
+    set_all(session, QUICK)
     return session

@@ -13,7 +13,7 @@ from bench import corpus
 from slackwater.engine.compare import compare
 from slackwater.errors import UserError
 from slackwater.types import BIGINT, INT, Decimal, from_arrow
-from tests.corpus import SCALE, load_empty, load_reference, names, reference, reference_text
+from tests.corpus import SCALE, answer, load_empty, names, reference_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,15 +76,15 @@ def test_tpcds_on_spark(name: str, spark: SparkSession) -> None:
 
 def check(spark: SparkSession, kind: str, name: str) -> None:
     """Spark's answer equals itself in any order, and nothing that was tampered with."""
-    answer = reference(load_reference(spark, kind), corpus.queries(kind)[name])
-    backwards = answer.take(pa.array(range(answer.num_rows - 1, -1, -1), pa.int64()))
-    assert compare(backwards, answer).equal
-    if not answer.num_rows:
+    told = answer(spark, kind, name)
+    backwards = told.take(pa.array(range(told.num_rows - 1, -1, -1), pa.int64()))
+    assert compare(backwards, told).equal
+    if not told.num_rows:
         return
-    assert compare(answer.slice(1), answer).rows_missing == 1
-    assert compare(pa.concat_tables([answer, answer.slice(0, 1)]), answer).rows_unexpected == 1
-    for i in range(answer.num_columns):
-        assert not compare(tampered(answer, i), answer).equal
+    assert compare(told.slice(1), told).rows_missing == 1
+    assert compare(pa.concat_tables([told, told.slice(0, 1)]), told).rows_unexpected == 1
+    for i in range(told.num_columns):
+        assert not compare(tampered(told, i), told).equal
 
 
 def tampered(table: pa.Table, column: int) -> pa.Table:

@@ -53,7 +53,7 @@ def inside(folder: Path, before: set[Path]) -> None:
     assert set(folder.iterdir()) == before
 
 
-@on_both("kind", ODD, sample=5)
+@on_both("kind", ODD, sample=5, proof=12)
 def test_a_table_a_view_and_a_column_of_any_name(
     any_db: Warehouse, tmp_path: Path, kind: str
 ) -> None:

@@ -7,12 +7,17 @@ each batch every view equals its recompute.
 from __future__ import annotations
 
 import random
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import PROOF
 
+import slackwater
 from slackwater import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 QUERIES = {
     "vwap": """
@@ -79,7 +84,7 @@ class Side:
         return (self._next, self._next, broker, rng.randint(1, 500), price)
 
 
-def play(db: Warehouse, rng: random.Random, price: str, batches: int) -> None:
+def play(db: Warehouse, refresher: Warehouse, rng: random.Random, price: str, batches: int) -> None:
     for side in ("bids", "asks"):
         db.sql(
             f"CREATE TABLE {side} (t BIGINT, id BIGINT, broker_id INT, volume INT, price {price})"
@@ -87,7 +92,7 @@ def play(db: Warehouse, rng: random.Random, price: str, batches: int) -> None:
     for name, text in QUERIES.items():
         db.sql(f"CREATE MATERIALIZED VIEW {name} AS {text}")
     sides = {"bids": Side(rng, -1), "asks": Side(rng, 1)}
-    db.refresh()
+    refresher.refresh()
     middle = 10_000
     for number in range(batches):
         arriving = 40 if number == 0 else rng.randint(1, 12)
@@ -95,7 +100,7 @@ def play(db: Warehouse, rng: random.Random, price: str, batches: int) -> None:
             for name, side in sides.items():
                 db.apply(name, side.change(arriving, middle), weight_column="weight")
         middle += rng.randint(-300, 300)
-        modes = {report.view: report.mode for report in db.refresh()}
+        modes = {report.view: report.mode for report in refresher.refresh()}
         if number:
             assert modes == dict.fromkeys(QUERIES, "incremental")
         for name in QUERIES:
@@ -107,9 +112,12 @@ def play(db: Warehouse, rng: random.Random, price: str, batches: int) -> None:
 
 @pytest.mark.parametrize("price", ["DECIMAL(10,2)", "DOUBLE"])
 def test_every_query_follows_the_book(db: Warehouse, rng: random.Random, price: str) -> None:
-    play(db, rng, price, 8 if PROOF else 4)
+    play(db, db, rng, price, 8 if PROOF else 4)
 
 
 @pytest.mark.proof
-def test_so_it_does_on_spark(spark_db: Warehouse, rng: random.Random) -> None:
-    play(spark_db, rng, "DECIMAL(10,2)", 2)
+def test_so_it_does_when_spark_refreshes(
+    db: Warehouse, spark: SparkSession, rng: random.Random, tmp_path: Path
+) -> None:
+    with slackwater.connect(tmp_path / "warehouse", placement="spark", spark=spark) as refresher:
+        play(db, refresher, rng, "DECIMAL(10,2)", 3)

@@ -10,7 +10,7 @@ from bench import corpus
 from slackwater.engine.compare import compare
 from slackwater.types import schema_from_json
 from tests.bound import bound, on_driver, on_spark, opaque_reasons, runs_on_driver
-from tests.corpus import load_empty, load_reference, names, reference
+from tests.corpus import answer, load_empty, load_reference, names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,9 +33,8 @@ def test_at_least_95_bind_without_opaque(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("name", names(KIND, 12))
 def test_the_answer_on_spark_is_sparks(name: str, spark: SparkSession) -> None:
-    session = load_reference(spark, KIND)
-    expected = reference(session, corpus.queries(KIND)[name])
-    difference = compare(on_spark(session, bound(spark, KIND, name)), expected)
+    found = on_spark(load_reference(spark, KIND), bound(spark, KIND, name))
+    difference = compare(found, answer(spark, KIND, name))
     assert difference.equal, str(difference)
 
 
@@ -44,6 +43,5 @@ def test_the_answer_on_the_driver_is_sparks(name: str, spark: SparkSession) -> N
     relation = bound(spark, KIND, name)
     if not runs_on_driver(relation):
         pytest.skip("has an expression that only Spark computes")
-    expected = reference(load_reference(spark, KIND), corpus.queries(KIND)[name])
-    difference = compare(on_driver(KIND, relation), expected)
+    difference = compare(on_driver(KIND, relation), answer(spark, KIND, name))
     assert difference.equal, str(difference)

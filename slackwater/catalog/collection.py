@@ -33,6 +33,7 @@ class Collection:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._forgotten = -1  # the horizon that history was last forgotten up to
 
     def revoke_abandoned_runs(self) -> tuple[RunRecord, ...]:
         """Take the right to commit from runs whose process or lease is gone."""
@@ -94,7 +95,10 @@ class Collection:
 
     def forget_history(self, horizon: int) -> None:
         """Drop definitions, versions and commits that only snapshots before the horizon see."""
+        if horizon == self._forgotten:
+            return
         with self._database.writing() as connection:
             for table in (definitions, versions):
                 connection.execute(delete(table).where(table.c.removed_commit <= horizon))
             connection.execute(delete(commits).where(commits.c.id < horizon))
+        self._forgotten = horizon

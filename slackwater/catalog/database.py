@@ -120,7 +120,8 @@ def _parse(text: str) -> URL:
 def _engine(url: URL) -> Engine:
     """As many connections as there are threads; those a server has dropped are replaced."""
     try:
-        return create_engine(url, pool_pre_ping=True, max_overflow=-1)
+        remote = url.get_backend_name() != "sqlite"
+        return create_engine(url, pool_pre_ping=remote, max_overflow=-1)
     except ModuleNotFoundError as error:
         raise UserError(
             f"The driver for {url.drivername} is not installed.",
@@ -162,7 +163,9 @@ def _begin_sqlite(connection: Connection) -> None:
     writes = options.get("slackwater_writes", False)
     if writes:
         level = "FULL" if options.get("slackwater_durable", True) else "NORMAL"
-        connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
+        if connection.info.get("slackwater_level") != level:
+            connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
+            connection.info["slackwater_level"] = level
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 

@@ -115,17 +115,22 @@ def acquire(
     """Lease all names or none; waits for their holders up to `wait_seconds`."""
     wanted = tuple(sorted(set(names)))
     deadline, poll = time.monotonic() + wait_seconds, _FIRST_POLL_SECONDS
+    blocker: Row[Any] | None = None
     while True:
         for item in keepalive.held():
             if isinstance(item, Lease):
                 item.finish()  # what could not be given back may be what is in the way
-        blocker = _blocker(database, wanted)
         if blocker is None:
-            lease = _take(database, keepalive, wanted, ttl_seconds)
-            if lease is not None:
-                keepalive.add(lease)
-                return lease
-        elif time.monotonic() >= deadline:
+            taken = _take(database, keepalive, wanted, ttl_seconds)
+            if isinstance(taken, Lease):
+                keepalive.add(taken)
+                return taken
+            blocker = taken
+        else:
+            blocker = _blocker(database, wanted)  # without the write lock, which others need
+        if blocker is None:
+            continue
+        if time.monotonic() >= deadline:
             raise _held(database, blocker, wait_seconds)
         time.sleep(min(poll, max(0.0, deadline - time.monotonic())))
         poll = min(poll * 1.5, _LONGEST_POLL_SECONDS)
@@ -154,13 +159,14 @@ def _held_row(connection: Connection, names: tuple[str, ...], now: float) -> Row
 
 def _take(
     database: Database, keepalive: Keepalive, names: tuple[str, ...], ttl_seconds: float
-) -> Lease | None:
-    """Lease the names if nobody was faster."""
+) -> Lease | Row[Any]:
+    """Lease the names, or the row of one that a live process holds."""
     holder = new_id("l")
     with database.writing() as connection:
         now = database.now(connection)
-        if _held_row(connection, names, now) is not None:
-            return None
+        held = _held_row(connection, names, now)
+        if held is not None:
+            return held
         row = {
             "holder": holder,
             "owner": this_process().json,

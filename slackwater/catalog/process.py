@@ -45,8 +45,7 @@ class Owner:
 
 def this_process() -> Owner:
     """The calling process."""
-    host, boot, namespace = _machine()
-    return Owner(host, boot, namespace, os.getpid(), _started(os.getpid()) or "")
+    return _known(os.getpid())
 
 
 def is_dead(owner: Owner) -> bool:
@@ -59,6 +58,12 @@ def is_dead(owner: Owner) -> bool:
 def is_live(owner: Mapping[str, Any], expires: float, now: float) -> bool:
     """Whether what this owner holds until `expires` still counts."""
     return expires > now and not is_dead(Owner.from_json(owner))
+
+
+@cache
+def _known(pid: int) -> Owner:
+    """A process that runs until the end of this one, as itself does."""
+    return Owner(*_machine(), pid, _started(pid) or "")
 
 
 @cache

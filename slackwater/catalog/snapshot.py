@@ -15,13 +15,23 @@ from slackwater.catalog.pins import require_whole
 from slackwater.catalog.tables import definitions, head, relations, segments, versions
 from slackwater.errors import InternalError
 
+_FEW = 500
+
 
 class Snapshot:
     """Relations and their segments at `commit`; segments are loaded when asked for."""
 
-    def __init__(self, database: Database, commit: int, found: Mapping[str, Relation]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        commit: int,
+        found: Mapping[str, Relation],
+        known: Snapshot | None = None,
+    ) -> None:
         self._database = database
         self._relations = found
+        self._rows: dict[str, dict[int, Segment]] = {}
+        self._known = known._carried(found) if known is not None else {}
         self._by_name = {fold(r.name): r for r in found.values() if not isinstance(r, State)}
         self._segments: dict[str, tuple[Segment, ...]] = {}
         self.commit = commit
@@ -76,11 +86,26 @@ class Snapshot:
         return self._segments[id]
 
     def _load_segments(self, id: str) -> tuple[Segment, ...]:
-        query = select(segments).where(segments.c.relation_id == id, at(segments, self.commit))
+        """Only those are read that an earlier snapshot did not know: segments never change."""
+        here = and_(segments.c.relation_id == id, at(segments, self.commit))
+        known = self._known.get(id, {})
         with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(segments.c.row_id)).all()
+            ids = connection.scalars(select(segments.c.row_id).where(here)).all()
+            new = [row_id for row_id in ids if row_id not in known]
+            among = segments.c.row_id.in_(new) if len(new) < _FEW else here
+            rows = connection.execute(select(segments).where(among)).all() if new else ()
             _require_whole(connection, self.commit)
-        return tuple(segment_of(row, self._relations[id]) for row in rows)
+        found = known | {row.row_id: segment_of(row, self._relations[id]) for row in rows}
+        self._rows[id] = {row_id: found[row_id] for row_id in sorted(ids)}
+        return tuple(self._rows[id].values())
+
+    def _carried(self, found: Mapping[str, Relation]) -> dict[str, dict[int, Segment]]:
+        """The segments known here of relations that are still defined as they were."""
+        return {
+            id: rows
+            for id, rows in {**self._known, **self._rows}.items()
+            if id in found and found[id].schema == self._relations[id].schema
+        }
 
 
 def load(database: Database, commit: int | None, known: Snapshot | None) -> Snapshot:
@@ -92,7 +117,8 @@ def load(database: Database, commit: int | None, known: Snapshot | None) -> Snap
             return known
         rows = connection.execute(_relations_at(wanted)).all()
         _require_whole(connection, wanted)
-    return Snapshot(database, wanted, {row.relation_id: relation_of(row) for row in rows})
+    found = {row.relation_id: relation_of(row) for row in rows}
+    return Snapshot(database, wanted, found, known)
 
 
 def at(table: SqlTable, commit: int) -> ColumnElement[bool]:

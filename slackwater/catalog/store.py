@@ -40,6 +40,7 @@ class Catalog:
         self._database = database
         self._keepalive = Keepalive(database)
         self._newest: Snapshot | None = None
+        self._running: set[str] = set()  # runs begun and not ended by `running`
         self.collection = Collection(database)
 
     @classmethod
@@ -78,11 +79,12 @@ class Catalog:
         for change in changes:
             if isinstance(change, FinishRun):
                 runs.forget(self._keepalive, change.run_id)
+                self._running.discard(change.run_id)
 
     def snapshot(self, commit: int | None = None) -> Snapshot:
         """Everything at one commit: the newest, or an older one that is still whole."""
         found = snapshot.load(self._database, commit, self._newest)
-        if commit is None:
+        if self._newest is None or found.commit >= self._newest.commit:
             self._newest = found
         return found
 
@@ -108,18 +110,21 @@ class Catalog:
 
     def abort_run(self, run: Run, error: str) -> None:
         """Give a run up; what it wrote is garbage."""
+        self._running.discard(run.id)
         runs.abort(self._database, self._keepalive, run, error)
 
     @contextmanager
     def running(self, kind: str, lease: Lease | None = None) -> Iterator[Run]:
         """A run that is given up when the block raises, or ends without committing it."""
         run = self.begin_run(kind, lease)
+        self._running.add(run.id)
         try:
             yield run
         except BaseException as error:
             self.abort_run(run, f"{type(error).__name__}: {error}")
             raise
-        self.abort_run(run, "ended without a commit")
+        if run.id in self._running:
+            self.abort_run(run, "ended without a commit")
 
     def events(
         self, relation: str | None = None, kind: str | None = None, limit: int = 100

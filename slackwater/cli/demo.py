@@ -14,6 +14,7 @@ import typer
 from slackwater.cli import exits
 from slackwater.cli.context import Session, session
 from slackwater.cli.demo_view import Stage, print_batch, print_batch_line, print_summary
+from slackwater.engine.spark_settings import BRIEF_JAVA
 from slackwater.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from slackwater.demo.stream import Stream
 
 MARKER = ".slackwater-demo"
-BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"}
-"""In two minutes Java would spend more on compiling Spark to the last than that saves it."""
+BRIEF = {"spark.driver.extraJavaOptions": BRIEF_JAVA}
 
 
 def demo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -64,7 +65,7 @@ class LocalEngine:
         """FROM text for plain Parquet files. The first tells DuckDB their columns, so it is one
         without any that others lack."""
         ordered = sorted(segments, key=lambda s: s.width)
-        return read_files([str(self._root / s.path) for s in ordered])
+        return read_files([os.path.join(self._root, s.path) for s in ordered])
 
     def read_paths(self, paths: Sequence[str], schema: Schema, weights: bool) -> str:
         """FROM text for files of others; DuckDB finds the columns by their names."""

@@ -6,6 +6,7 @@ ANSI mode on, time zone UTC.
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,7 +101,7 @@ class SparkEngine:
 
     def read(self, segments: Sequence[Segment], schema: Schema) -> str:
         """FROM text for plain Parquet files: a view that `statement` registers for its run."""
-        paths = [str(self._root / s.path) for s in segments]
+        paths = [os.path.join(self._root, s.path) for s in segments]
         return self.read_paths(paths, schema, weights=True)
 
     def read_paths(self, paths: Sequence[str], schema: Schema, weights: bool) -> str:

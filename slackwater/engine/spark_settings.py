@@ -28,6 +28,11 @@ PINNED = {
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What the page would show is kept even where there is none: plans, jobs and stages.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
     "spark.driver.memory": "4g",
     # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
@@ -38,6 +43,10 @@ DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+
+BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC"
+"""For a Java that ends after minutes: compiling Spark to the last, and collecting garbage beside
+the work, cost more than they save."""
 
 QUICK = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 """For statements over few rows: planning again after every exchange, and tasks without rows, take

@@ -7,6 +7,7 @@ never refers to what a power cut could take away.
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +42,7 @@ class Storage:
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root).absolute()
+        self._place = str(self.root)
         with disk_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
 
@@ -121,11 +123,15 @@ class Storage:
         """Where the segment's file is."""
         return self.root / segment.path  # an absolute path stays as it is
 
+    def text(self, segment: Segment) -> str:
+        """The same, for where there are many."""
+        return os.path.join(self._place, segment.path)
+
     def check(self, segment: Segment) -> None:
         """Raise unless the segment's file is there, in full length."""
-        path = self.path(segment)
+        path = self.text(segment)
         try:
-            found = path.stat().st_size
+            found = os.stat(path).st_size
         except FileNotFoundError as error:
             raise StateError(
                 f"Data file {path} is missing.",
@@ -223,7 +229,7 @@ def _is_ranged(chunk: pq.ColumnChunkMetaData) -> bool:
     return known is not None and known.has_min_max and known.null_count == 0
 
 
-def _truncated(path: Path, why: str) -> StateError:
+def _truncated(path: Path | str, why: str) -> StateError:
     return StateError(
         f"Data file {path} is damaged: {why}.",
         code="SEGMENT_TRUNCATED",

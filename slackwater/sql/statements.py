@@ -139,8 +139,10 @@ def _read(script: Script) -> Statement:
     for start, reader in _BY_WORDS.items():
         if _begins(words, start.split()):
             return reader(Cursor(script))
+    if words[0] in ("SELECT", "VALUES"):
+        return Query(script.text)  # which is parsed when it is bound
     tree = parse(script.text)
-    if isinstance(tree, exp.Query | exp.Values):
+    if isinstance(tree, exp.Query):
         return Query(script.text)
     reader_of_tree = _BY_TREE.get(type(tree))
     if reader_of_tree is None:

@@ -7,7 +7,7 @@ narrow rows are fewer, too, once equal ones are put together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
 from slackwater.algebra.expr import Expr, remap, used_columns
 from slackwater.algebra.relation import (
@@ -28,6 +28,7 @@ from slackwater.sql import build
 Needs = dict[Relation, set[int]]
 
 
+@lru_cache(maxsize=1000)
 def prune(relation: Relation) -> Relation:
     """The same rows, computed from as few columns as possible."""
     nodes = list(relation.walk())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from slackwater.algebra.relation import Scan
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import Segment, View
 from slackwater.catalog.store import Catalog
+from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.local import LocalEngine
 from slackwater.engine.meter import Meter
 from slackwater.engine.runner import Runner
@@ -25,8 +28,12 @@ from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
 from slackwater.errors import UserError
 from slackwater.planner.placement import LOAD_BYTES, PLACEMENTS, QUERY_BYTES
+from slackwater.sql.bind import Bound
 from slackwater.tvr import preaggregate
 from slackwater.tvr.zset import with_weight
+
+COLLECT_SECONDS = 10.0
+"""From one collection of garbage to the next, at least."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,8 @@ class House:
     settings: Settings
     matches: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
     """By state and table: the table's rows, and how many each of them gives when it is joined."""
+    bound: Bound = field(default_factory=Bound)
+    _collected: float = -inf
 
     @classmethod
     def open(cls, root: Path, settings: Settings) -> House:
@@ -115,6 +124,13 @@ class House:
             return read_segments(storage, view, segments)
         content = with_weight(Scan(view.id, view.name, view.schema))
         return self.runner.copied(content, {view.id: Stored(tuple(segments), view.schema)})
+
+    def collect_garbage(self) -> None:
+        """Delete what nobody needs, unless that was just done: it waits for a grace period
+        anyway."""
+        if time.monotonic() - self._collected > COLLECT_SECONDS:
+            self._collected = time.monotonic()
+            collect_garbage(self.catalog, self.storage)
 
     def close(self) -> None:
         """Let go of everything."""

@@ -30,9 +30,9 @@ class Interval:
         if id in self.world.pending.replaced or id not in self.world.snapshot:
             return pending
         kept = self.world.snapshot.segments(id)
-        seen = self.view.as_of.get(id)
-        new = () if seen is None else tuple(s for s in kept if s.version > seen)
-        old = tuple(s for s in kept if s not in new) if new else kept
+        seen = self.view.as_of.get(id, float("inf"))
+        new = tuple(s for s in kept if s.version > seen)
+        old = tuple(s for s in kept if s.version <= seen)
         return {OLD: old, CHANGE: (*new, *pending)}.get(time, (*kept, *pending))
 
     def _external(self, id: str) -> Table | None:

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.result import Result
-from slackwater.sql import bind
 from slackwater.work.house import House
 from slackwater.work.world import Pending, World
 
@@ -16,7 +15,7 @@ def select(house: House, text: str, pending: Pending | None = None) -> Result:
     """The rows of a query. Tables are read as they are now, views as last refreshed."""
     with house.catalog.reading() as snapshot:
         world = World(house, snapshot, pending)
-        relation = bind.bind(text, world.context())
+        relation = house.bound.bind(text, world.context())
         with world.steady_files():
             table = house.runner.query(relation, world.sources(relation))
 

@@ -24,12 +24,10 @@ from slackwater.catalog.model import (
     View,
     WriteEvent,
 )
-from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.publish import publish_view
 from slackwater.engine.runner import measurements
 from slackwater.errors import StateError, UserError
 from slackwater.planner.steps import StepReport
-from slackwater.sql import bind
 from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.house import House
@@ -78,7 +76,7 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
             work.refresh(_order(work.world, names))
         house.catalog.commit([run.requirement, *lease.requirements, *work.requires], work.updates())
     publish(house, [v.id for v in wanted])
-    collect_garbage(house.catalog, house.storage)
+    house.collect_garbage()
     return work.reports
 
 
@@ -127,7 +125,7 @@ def _order(world: World, names: Sequence[str]) -> list[View]:
 def definition(world: World, view: View) -> tuple[Relation, dict[str, str]]:
     """A view's relation, and the reason codes met in binding it."""
     context = world.context(view=view)
-    relation = unordered(bind.bind(view.sql, context))
+    relation = unordered(world.house.bound.bind(view.sql, context))
     if "columns" in view.options:
         relation = renamed(relation, view.options["columns"].split("\n"), view.name)
     return relation, context.reasons

@@ -10,7 +10,6 @@ from functools import partial
 
 from slackwater.catalog.codec import fold
 from slackwater.catalog.model import View
-from slackwater.engine.garbage import collect_garbage
 from slackwater.errors import SlackwaterError
 from slackwater.planner.compaction import FANOUT, commits_until_due, due
 from slackwater.work.compacting import compact_one, mergeable, related
@@ -64,7 +63,7 @@ class Tidier:
             ids += found.depends  # whose changes it has read now
         merged = [id for id in ids if self._merge(id)]
         if merged:
-            collect_garbage(self._house.catalog, self._house.storage)
+            self._house.collect_garbage()
             snapshot = self._house.catalog.snapshot()
         is_view = isinstance(found, View)  # its next refresh makes all there is mergeable
         segments = snapshot.segments if is_view else partial(mergeable, snapshot)
