@@ -120,4 +120,4 @@ def test_so_it_does_when_spark_refreshes(
     db: Warehouse, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:
     with slackwater.connect(tmp_path / "warehouse", placement="spark", spark=spark) as refresher:
-        play(db, refresher, rng, "DECIMAL(10,2)", 3)
+        play(db, refresher, rng, "DECIMAL(10,2)", 2)
