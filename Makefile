@@ -16,7 +16,7 @@ SIDE_BY_SIDE = --numprocesses 2 --dist loadgroup
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)"
 DEMO = $$(test -n "$$(scripts/find_java.sh)" && echo demo || echo --placement local demo --no-spark-pass)
 
-.PHONY: help setup java postgres demo test proof fuzz soak check format clean
+.PHONY: help setup java postgres demo test proof long fuzz soak check format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,12 @@ test: $(INSTALLED) java postgres  ## a seeded sample of every test, under 12 min
 
 proof: $(INSTALLED) java postgres  ## every test in its long form, under 30 minutes
 	$(WITH_JAVA) SLACKWATER_PROOF=1 $(PYTEST) $(SIDE_BY_SIDE) -m ""
+
+# What takes longer than a proof may; the files name what else they do when they have the time.
+LONG = tests/test_tpcds_stream.py tests/test_steady.py \
+  tests/test_traps_more.py::test_ten_thousand_tiny_batches
+long: $(INSTALLED) java  ## all of TPC-DS on both placements, 10,000 batches, 1,000 refreshes
+	$(WITH_JAVA) SLACKWATER_LONG=1 $(PYTEST) $(SIDE_BY_SIDE) -m "" --timeout 7200 $(LONG)
 
 HOURS ?= 8
 fuzz: $(INSTALLED)  ## random view-streams for HOURS (8), until one fails; then its minimal case

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 SEED = int(os.environ.get("SLACKWATER_SEED", "20260401"))
-PROOF = os.environ.get("SLACKWATER_PROOF") == "1"
+LONG = os.environ.get("SLACKWATER_LONG") == "1"
+PROOF = LONG or os.environ.get("SLACKWATER_PROOF") == "1"
 SPARK_FIXTURES = {"spark", "spark_db"}
 NO_JAVA = "No Java 17+ was found: run scripts/install_java.sh, or set JAVA_HOME."
 

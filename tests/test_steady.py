@@ -11,13 +11,14 @@ import pytest
 
 from slackwater import Warehouse
 from slackwater.engine import local
+from tests.conftest import LONG
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 VIEWS = {
     "sums": "SELECT k, sum(x) AS s, count(*) AS n FROM t GROUP BY k",
     "joined": "SELECT t.k, t.x, u.name FROM t LEFT JOIN u ON t.k = u.k WHERE t.x > 5",
 }
-REFRESHES = 150
+REFRESHES = 1_000 if LONG else 150
 GROWTH = 24 * 1024 * 1024
 """What may be added between a third of the refreshes and all: fragments, not a leak."""
 

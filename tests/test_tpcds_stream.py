@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import LONG
 from tests.corpus import names
 from tests.corpus_views import INCREMENTAL, Outcome, expected_modes, play
 
@@ -13,12 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KIND = "tpcds"
-LOCAL = names(KIND, 6)[::2]
+LOCAL = names(KIND, 6) if LONG else names(KIND, 6)[::2]
 """Every second one: Spark's own answers to all 99 after each batch take too long."""
-SPARK = LOCAL[::8]
+SPARK = LOCAL if LONG else LOCAL[::8]
 """A refresh on Spark takes seconds: of these, every eighth."""
 BATCHES = 2
-pytestmark = pytest.mark.timeout(2400)  # all views are played before the first test
+# all views are played before the first test
+pytestmark = pytest.mark.timeout(7200 if LONG else 2400)
 LEAST_INCREMENTAL = 85
 
 

@@ -28,7 +28,7 @@ from slackwater.sql import build
 Needs = dict[Relation, set[int]]
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=250)
 def prune(relation: Relation) -> Relation:
     """The same rows, computed from as few columns as possible."""
     nodes = list(relation.walk())

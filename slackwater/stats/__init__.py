@@ -1,0 +1,1 @@
+"""How much: rows, values and costs, estimated before anything is computed."""

@@ -1,0 +1,293 @@
+"""How many rows come, change and go at each operator: thesis 000, 3.2.1.
+
+Over an interval every operator has rows before, and a change. Inserts, updates and deletes are
+told apart, because each kind has its own chance to give output, and its own cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, singledispatchmethod
+
+from slackwater.algebra.expr import columns
+from slackwater.algebra.relation import (
+    Aggregate,
+    Bag,
+    Distinct,
+    Expand,
+    Filter,
+    Generate,
+    Join,
+    Opaque,
+    Project,
+    Relation,
+    Scan,
+    SetOp,
+    Sort,
+    TopK,
+    Union,
+    Window,
+)
+from slackwater.algebra.relation import Values as Constants
+from slackwater.stats.values import Domain, Ignorance, Known, drawn
+
+MOVED = 0.1
+"""The share of updates that touch what a predicate reads."""
+GENERATED = 3.0
+"""Rows that a generator makes of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How many rows come, change and go."""
+
+    inserts: float = 0.0
+    updates: float = 0.0
+    deletes: float = 0.0
+
+    def __add__(self, other: Change) -> Change:
+        return Change(
+            self.inserts + other.inserts,
+            self.updates + other.updates,
+            self.deletes + other.deletes,
+        )
+
+    def times(self, factor: float) -> Change:
+        """So many for each."""
+        return Change(self.inserts * factor, self.updates * factor, self.deletes * factor)
+
+    @property
+    def net(self) -> float:
+        """By how many rows the relation grows."""
+        return self.inserts - self.deletes
+
+    @property
+    def rows(self) -> float:
+        """The rows of the change with weights: an update is two."""
+        return self.inserts + 2 * self.updates + self.deletes
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A relation over an interval."""
+
+    before: float
+    change: Change = Change()
+
+    @property
+    def after(self) -> float:
+        """Rows at the end."""
+        return max(0.0, self.before + self.change.net)
+
+
+class Estimates:
+    """The rows of every operator of a query, given those of its sources."""
+
+    def __init__(self, sources: Mapping[str, Rows], known: Known | None = None) -> None:
+        self._sources = sources
+        self._known = known or Ignorance()
+        self._found: dict[Relation, Rows] = {}
+
+    def of(self, node: Relation) -> Rows:
+        """Rows before, and the change."""
+        if node not in self._found:
+            for below in node.walk():  # a plan may be deeper than Python's stack
+                if below not in self._found:
+                    self._found[below] = self._estimate(below)
+        return self._found[node]
+
+    @cached_property
+    def domain(self) -> Domain:
+        """Values and selectivities, as at the end of the interval."""
+        return Domain(self._known, lambda node: self.of(node).after)
+
+    @singledispatchmethod
+    def _estimate(self, node: Relation) -> Rows:
+        raise AssertionError(f"no estimate for {type(node).__name__}")
+
+    @_estimate.register
+    def _(self, node: Scan) -> Rows:
+        return self._sources[node.source]
+
+    @_estimate.register
+    def _(self, node: Constants) -> Rows:
+        return Rows(len(node.rows))
+
+    @_estimate.register(Project | Sort | Bag)
+    def _(self, node: Project | Sort | Bag) -> Rows:
+        return self.of(node.input)
+
+    @_estimate.register
+    def _(self, node: Filter) -> Rows:
+        """An update may move a row across the predicate: then it is a delete or an insert."""
+        below, kept = self.of(node.input), self.domain.kept(node)
+        change = below.change
+        crossing = change.updates * MOVED * kept * (1 - kept)
+        return Rows(
+            below.before * kept,
+            Change(
+                change.inserts * kept + crossing,
+                change.updates * kept - crossing,
+                change.deletes * kept + crossing,
+            ),
+        )
+
+    @_estimate.register
+    def _(self, node: Union) -> Rows:
+        parts = [self.of(part) for part in node.parts]
+        return Rows(sum(p.before for p in parts), sum((p.change for p in parts), Change()))
+
+    @_estimate.register
+    def _(self, node: Expand) -> Rows:
+        return _times(self.of(node.input), len(node.projections))
+
+    @_estimate.register
+    def _(self, node: Generate) -> Rows:
+        return _times(self.of(node.input), GENERATED)
+
+    @_estimate.register
+    def _(self, node: Aggregate) -> Rows:
+        below = self.of(node.input)
+        if not node.keys:
+            return Rows(1.0, Change(updates=min(1.0, below.change.rows)))
+        return groups(below, self.domain.possible(node.input, node.keys))
+
+    @_estimate.register
+    def _(self, node: Distinct) -> Rows:
+        row = columns(node.input.schema)
+        return groups(self.of(node.input), self.domain.possible(node.input, row))
+
+    @_estimate.register
+    def _(self, node: Window) -> Rows:
+        """Rows of a partition that changed may all change."""
+        below = self.of(node.input)
+        keys = [key for call in node.calls for key in call.partition_by]
+        partitions = self.domain.distinct(node.input, keys)
+        touched = drawn(partitions, below.change.rows)
+        others = max(0.0, below.after * touched / partitions - below.change.inserts)
+        change = below.change
+        return Rows(
+            below.before, Change(change.inserts, max(change.updates, others), change.deletes)
+        )
+
+    @_estimate.register
+    def _(self, node: TopK) -> Rows:
+        below = self.of(node.input)
+        if node.limit is None:
+            return below
+        before, after = min(below.before, node.limit), min(below.after, node.limit)
+        moved = min(below.change.rows * after / max(1.0, below.after), min(before, after))
+        grown = after - before
+        return Rows(before, Change(moved + max(0.0, grown), 0.0, moved + max(0.0, -grown)))
+
+    @_estimate.register
+    def _(self, node: SetOp) -> Rows:
+        """A row's copies on the other side decide, as a partner does."""
+        left, right = self.of(node.left), self.of(node.right)
+        row = columns(node.left.schema)
+        values = max(
+            self.domain.possible(node.left, row),
+            self.domain.possible(node.right, columns(node.right.schema)),
+        )
+        if not node.all:
+            left = groups(left, values)
+        match = 1 / values
+        return _semi(left, right, match) if node.how == "intersect" else _anti(left, right, match)
+
+    @_estimate.register
+    def _(self, node: Opaque) -> Rows:
+        """Nobody knows: as many rows as the largest input, all of which may change."""
+        size = max((self.of(part).after for part in node.parts), default=1.0)
+        changes = any(self.of(part).change.rows for part in node.parts)
+        return Rows(size, Change(updates=size) if changes else Change())
+
+    @_estimate.register
+    def _(self, node: Join) -> Rows:
+        left, right = self.of(node.left), self.of(node.right)
+        match = min(1.0, self.domain.matching(node))
+        if node.how == "semi":
+            return _semi(left, right, match)
+        if node.how == "anti":
+            return _anti(left, right, match)
+        parts = [_inner(left, right, match)]
+        if node.how in ("left", "full"):
+            parts.append(_anti(left, right, match))
+        if node.how in ("right", "full"):
+            parts.append(_anti(right, left, match))
+        return Rows(sum(p.before for p in parts), sum((p.change for p in parts), Change()))
+
+
+def _times(rows: Rows, factor: float) -> Rows:
+    return Rows(rows.before * factor, rows.change.times(factor))
+
+
+def groups(below: Rows, values: float) -> Rows:
+    """Groups of rows with so many values in all: while some have no row yet, an insert may begin
+    one; where a group has few rows, deletes may end it; else a change is an update."""
+    before = drawn(values, below.before)
+    change = below.change
+    begun = max(0.0, drawn(values, below.before + change.inserts) - before)
+    ended = 0.0
+    if below.before and change.deletes:
+        gone = min(1.0, change.deletes / below.before)
+        ended = before * float(gone ** max(1.0, below.before / max(1.0, before)))
+    touched = drawn(values, change.inserts + change.updates + change.deletes)
+    return Rows(before, Change(begun, max(0.0, touched - begun - ended), ended))
+
+
+def _inner(left: Rows, right: Rows, match: float) -> Rows:
+    """ΔL ⋈ R' + L ⋈ ΔR."""
+    change = left.change.times(right.after * match) + right.change.times(left.before * match)
+    return Rows(left.before * right.before * match, change)
+
+
+@dataclass(frozen=True, slots=True)
+class _Partners:
+    """The chances of a row among right rows of which each matches with some probability. It
+    becomes matched when it was alone and a right row that comes is its partner; it becomes alone
+    when all its partners are among those that go."""
+
+    alone_before: float
+    alone_after: float
+    found: float
+    lost: float
+
+
+def _partners(right: Rows, match: float) -> _Partners:
+    come = right.change.inserts + right.change.updates
+
+    def none_of(rows: float) -> float:
+        return float((1 - match) ** max(0.0, rows))
+
+    before, after = none_of(right.before), none_of(right.after)
+    found = before * (1 - none_of(come))
+    return _Partners(before, after, found, max(0.0, after - none_of(right.before + come)))
+
+
+def _semi(left: Rows, right: Rows, match: float) -> Rows:
+    """A left row comes with its first partner and goes with its last."""
+    of, change = _partners(right, match), left.change
+    stay = max(0.0, left.before - change.deletes)
+    return Rows(
+        left.before * (1 - of.alone_before),
+        Change(
+            change.inserts * (1 - of.alone_after) + stay * of.found,
+            change.updates * (1 - of.alone_after),
+            change.deletes * (1 - of.alone_before) + stay * of.lost,
+        ),
+    )
+
+
+def _anti(left: Rows, right: Rows, match: float) -> Rows:
+    """A left row goes with its first partner and comes with its last."""
+    of, change = _partners(right, match), left.change
+    stay = max(0.0, left.before - change.deletes)
+    return Rows(
+        left.before * of.alone_before,
+        Change(
+            change.inserts * of.alone_after + stay * of.lost,
+            change.updates * of.alone_after,
+            change.deletes * of.alone_before + stay * of.found,
+        ),
+    )

@@ -1,0 +1,252 @@
+"""How many different values expressions take, and how many rows predicates keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from slackwater.algebra.expr import (
+    Call,
+    Column,
+    Expr,
+    Literal,
+    conjuncts,
+    shift,
+    used_columns,
+)
+from slackwater.algebra.relation import (
+    Aggregate,
+    Expand,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    Union,
+    Window,
+)
+from slackwater.types import BOOLEAN
+
+GUESSED_DISTINCT = 0.8
+"""The power of the row count that stands for the distinct values of a column not known."""
+RANGE, LIKE, IS_NULL, OTHER = 1 / 3, 0.1, 0.05, 0.25
+"""The share of rows that a predicate keeps when nothing is known of its values."""
+
+Count = Callable[[Relation], float]
+"""The rows of a relation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is known of a stored column."""
+
+    distinct: float
+    nulls: float = 0.0  # the share of rows
+    low: Any = None
+    high: Any = None
+
+
+class Known(Protocol):
+    """What is known of stored relations. None: nothing."""
+
+    def values(self, source: str, column: str) -> Values | None:
+        """Of a column."""
+
+    def selectivity(self, node: Relation) -> float | None:
+        """The share of its input that a filter, or of all pairs that a join, was measured to
+        keep."""
+
+
+class Ignorance:
+    """Nothing is known."""
+
+    def values(self, source: str, column: str) -> Values | None:
+        return None
+
+    def selectivity(self, node: Relation) -> float | None:
+        return None
+
+
+def drawn(values: float, rows: float) -> float:
+    """How many of `values` different values so many random rows show: the rest stays unseen.
+
+    >>> round(drawn(10, 1)), round(drawn(10, 1000)), round(drawn(1000, 1000))
+    (1, 10, 632)
+    """
+    if values <= 1:
+        return min(values, rows)
+    return min(rows, values * (1 - float((1 - 1 / values) ** rows)))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Distinct values and selectivities over relations whose sizes are known."""
+
+    known: Known
+    count: Count
+
+    # -- how many values
+
+    def possible(self, node: Relation, exprs: Sequence[Expr]) -> float:
+        """The combinations of the values of some expressions, whether there are rows or not."""
+        found = 1.0
+        for expr in dict.fromkeys(exprs):
+            found *= self._of(node, expr)
+        return found
+
+    def distinct(self, node: Relation, exprs: Sequence[Expr]) -> float:
+        """The different values of some expressions together, at least one."""
+        return max(1.0, min(self.possible(node, exprs), self.count(node)))
+
+    def _of(self, node: Relation, expr: Expr) -> float:
+        if isinstance(expr, Literal):
+            return 1.0
+        if isinstance(expr, Column):
+            return max(1.0, min(self._column(node, expr.index), self.count(node)))
+        if expr.type == BOOLEAN:
+            return 3.0 if expr.nullable else 2.0
+        return self.distinct(node, [c for c in expr.walk() if isinstance(c, Column)])
+
+    def _column(self, node: Relation, i: int) -> float:
+        match node:
+            case Scan():
+                known = self.known.values(node.source, node.fields[i].name)
+                guess: float = self.count(node) ** GUESSED_DISTINCT
+                return guess if known is None else known.distinct + (known.nulls > 0)
+            case Project():
+                return self._of(node.input, node.exprs[i])
+            case Aggregate() if i < len(node.keys):
+                return self._of(node.input, node.keys[i])
+            case Expand():
+                return max(self._of(node.input, p[i]) for p in node.projections) + 1
+            case Join() if i >= node.left.width:
+                return self._seen(node.right, i - node.left.width, node)
+            case Union():
+                return sum(self._column(part, i) for part in node.parts)
+            case Filter() | Join() | Window() if i < node.inputs[0].width:
+                return self._seen(node.inputs[0], i, node)
+            case _ if node.inputs and i < node.inputs[0].width:
+                return self._column(node.inputs[0], i)
+        result: float = self.count(node) ** GUESSED_DISTINCT
+        return result
+
+    def _seen(self, below: Relation, i: int, above: Relation) -> float:
+        """The values of a column below that are left above."""
+        return drawn(self._column(below, i), self.count(above))
+
+    # -- how many rows
+
+    def kept(self, node: Filter) -> float:
+        """The share of rows that a filter keeps."""
+        measured = self.known.selectivity(node)
+        return self._share(node.input, node.predicate) if measured is None else measured
+
+    def matching(self, node: Join) -> float:
+        """The probability that two rows, one of each side, match."""
+        measured = self.known.selectivity(node)
+        if measured is not None:
+            return measured
+        result, width = 1.0, node.left.width
+        for part in conjuncts(node.condition):
+            sides = self._equality(part, width)
+            if sides is None:
+                result *= self._share(node, part)
+                continue
+            left, right = sides
+            result /= max(
+                self.distinct(node.left, [left]), self.distinct(node.right, [shift(right, -width)])
+            )
+        return result
+
+    def _equality(self, part: Expr, width: int) -> tuple[Expr, Expr] | None:
+        """The two sides of an equality between both inputs of a join."""
+        if not (isinstance(part, Call) and part.name in ("=", "<=>")):
+            return None
+        for a, b in (part.args, part.args[::-1]):
+            left, right = used_columns(a), used_columns(b)
+            if left and right and max(left) < width <= min(right):
+                return a, b
+        return None
+
+    def _share(self, node: Relation, predicate: Expr) -> float:
+        """The share of rows for which a predicate is true."""
+        if isinstance(predicate, Literal):
+            return 1.0 if predicate.value else 0.0
+        if not isinstance(predicate, Call):
+            return OTHER if not isinstance(predicate, Column) else 0.5
+        shares = [self._share(node, a) for a in predicate.args if a.type == BOOLEAN]
+        match predicate.name:
+            case "and":
+                return shares[0] * shares[1]
+            case "or":
+                return shares[0] + shares[1] - shares[0] * shares[1]
+            case "not":
+                return 1 - shares[0]
+            case "=" | "<=>":
+                return 1 / max(self._of_input(node, a) for a in predicate.args)
+            case "!=" | "<>":
+                return 1 - 1 / max(self._of_input(node, a) for a in predicate.args)
+            case "in":
+                return min(1.0, (len(predicate.args) - 1) / self._of_input(node, predicate.args[0]))
+            case "<" | "<=" | ">" | ">=":
+                return self._between(node, predicate)
+            case "is_null":
+                return self._nulls(node, predicate.args[0])
+            case "is_not_null":
+                return 1 - self._nulls(node, predicate.args[0])
+            case "like":
+                return LIKE
+        return OTHER
+
+    def _of_input(self, node: Relation, expr: Expr) -> float:
+        """Distinct values of an expression over the row that a predicate of `node` reads."""
+        if isinstance(node, Join):
+            width = node.left.width
+            used = used_columns(expr)
+            if used and min(used) >= width:
+                return self.distinct(node.right, [shift(expr, -width)])
+            if used and max(used) >= width:
+                return max(1.0, float(self.count(node.left) ** GUESSED_DISTINCT))
+            return self.distinct(node.left, [expr])
+        return self.distinct(node, [expr])
+
+    def _stored(self, node: Relation, expr: Expr) -> Values | None:
+        """What is known of the stored column that an expression is."""
+        while isinstance(expr, Column):
+            match node:
+                case Scan():
+                    return self.known.values(node.source, node.fields[expr.index].name)
+                case Project(below, exprs):
+                    node, expr = below, exprs[expr.index]
+                case Join(left, right) if expr.index >= left.width:
+                    node, expr = right, shift(expr, -left.width)
+                case Join() | Filter() | Window():
+                    if expr.index >= node.inputs[0].width:
+                        return None
+                    node = node.inputs[0]
+                case _:
+                    return None
+        return None
+
+    def _nulls(self, node: Relation, expr: Expr) -> float:
+        if not expr.nullable:
+            return 0.0
+        known = self._stored(node, expr)
+        return IS_NULL if known is None else known.nulls
+
+    def _between(self, node: Relation, call: Call) -> float:
+        """The share of a range that a bound leaves; a third where either is not known."""
+        (left, right), name = call.args, call.name
+        if isinstance(left, Literal):
+            left, right, name = right, left, name.translate(str.maketrans("<>", "><"))
+        known = self._stored(node, left)
+        bound = right.value if isinstance(right, Literal) else None
+        if known is None or bound is None or known.low is None or known.high is None:
+            return RANGE
+        try:
+            below = float((bound - known.low) / (known.high - known.low))
+        except (TypeError, ZeroDivisionError, OverflowError):
+            return RANGE
+        below = min(1.0, max(0.0, below))
+        return (1 - known.nulls) * (below if "<" in name else 1 - below)

@@ -1,0 +1,185 @@
+"""How many rows are expected at each operator, against what really comes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from slackwater.algebra.relation import Relation, Scan
+from slackwater.sql.bind import bind, context
+from slackwater.stats.rows import Change, Estimates, Rows, groups
+from slackwater.stats.values import Ignorance, Values
+from slackwater.tvr.normal import normalize
+from slackwater.types import INT, Field
+
+TABLES = {
+    "r": (Field("k", INT, False), Field("a", INT, True)),
+    "s": (Field("k", INT, False), Field("b", INT, True)),
+}
+
+
+class Told(Ignorance):
+    """What a test says of columns."""
+
+    def __init__(self, columns: Mapping[tuple[str, str], Values]) -> None:
+        self._columns = columns
+
+    def values(self, source: str, column: str) -> Values | None:
+        return self._columns.get((source, column))
+
+
+def relation(text: str) -> Relation:
+    def lookup(name: str) -> Relation | None:
+        return Scan(name, name, TABLES[name]) if name in TABLES else None
+
+    return normalize(bind(text, context(lookup, lambda: list(TABLES), None)))  # type: ignore[arg-type]
+
+
+def estimate(text: str, sources: Mapping[str, Rows], **distinct: float) -> Rows:
+    """Of a query, where columns such as r_k have so many values."""
+    columns = {(c[0], c[2:]): Values(n, low=0, high=n) for c, n in distinct.items()}
+    return Estimates(sources, Told(columns)).of(relation(text))
+
+
+R = {"r": Rows(1000, Change(100, 20, 50))}
+BOTH = R | {"s": Rows(100, Change(10, 0, 0))}
+
+
+def test_a_filter_keeps_its_share_and_updates_may_cross_it() -> None:
+    found = estimate("SELECT * FROM r WHERE a = 3", R, r_a=10)
+    assert found.before == pytest.approx(100)
+    assert found.change.inserts == pytest.approx(10 + found.change.deletes - 5)
+    assert 0 < found.change.updates < 2
+    assert found.change.updates + (found.change.deletes - 5) == pytest.approx(2)
+
+
+def test_a_range_is_known_by_its_bounds() -> None:
+    assert estimate("SELECT * FROM r WHERE a < 25", R, r_a=100).before == pytest.approx(250)
+    assert estimate("SELECT * FROM r WHERE 25 < a", R, r_a=100).before == pytest.approx(750)
+
+
+def test_saturated_groups_are_updated() -> None:
+    change = estimate("SELECT a, count(*) FROM r GROUP BY a", R, r_a=5).change
+    assert change.inserts == pytest.approx(0, abs=1e-6)
+    assert change.deletes == pytest.approx(0, abs=1e-6)
+    assert change.updates == pytest.approx(5, rel=0.01)
+
+
+def test_groups_of_one_row_come_and_go() -> None:
+    found = groups(Rows(100, Change(10, 0, 10)), 1e9)
+    assert found.before == pytest.approx(100, rel=0.01)
+    assert found.change.inserts == pytest.approx(10, rel=0.01)
+    assert found.change.deletes == pytest.approx(10, rel=0.01)
+    assert found.change.updates == pytest.approx(0, abs=0.1)
+
+
+def test_one_group_without_keys() -> None:
+    assert estimate("SELECT sum(a) FROM r", R) == Rows(1, Change(updates=1))
+
+
+def test_an_inner_join_grows_by_both_sides() -> None:
+    found = estimate("SELECT * FROM r JOIN s ON r.k = s.k", BOTH, r_k=100, s_k=100)
+    assert found.before == pytest.approx(1000)
+    assert found.change.inserts == pytest.approx(100 * 110 / 100 + 10 * 1000 / 100)
+    assert found.change.deletes == pytest.approx(50 * 110 / 100)
+
+
+@pytest.mark.parametrize("how", ["LEFT", "FULL", "LEFT SEMI", "LEFT ANTI"])
+def test_partners_that_come_first_flip_rows(how: str) -> None:
+    """Few right rows find many left rows alone: those they meet change sides."""
+    sources = {"r": Rows(1000), "s": Rows(0, Change(inserts=10))}
+    change = estimate(f"SELECT r.* FROM r {how} JOIN s ON r.k = s.k", sources, r_k=100).change
+    pairs, met = pytest.approx(100, rel=0.01), pytest.approx(1000 * (1 - 0.99**10), rel=0.01)
+    if how == "LEFT SEMI":
+        assert (change.inserts, change.deletes) == (met, 0)
+    elif how == "LEFT ANTI":
+        assert (change.inserts, change.deletes) == (0, met)
+    else:
+        assert (change.inserts, change.deletes) == (pairs, met)
+
+
+def test_nothing_that_does_not_change_is_expected_to() -> None:
+    still = {"r": Rows(1000), "s": Rows(100)}
+    for text in (
+        "SELECT a, sum(k) FROM r GROUP BY a",
+        "SELECT * FROM r FULL JOIN s ON r.k = s.k",
+        "SELECT k FROM r EXCEPT SELECT k FROM s",
+        "SELECT k FROM r INTERSECT ALL SELECT k FROM s",
+        "SELECT k, row_number() OVER (PARTITION BY a ORDER BY k) AS n FROM r",
+        "SELECT * FROM r ORDER BY k LIMIT 3",
+        "SELECT DISTINCT a FROM r UNION ALL SELECT b FROM s",
+    ):
+        assert estimate(text, still).change.rows == 0, text
+
+
+def test_bad_numbers_break_nothing() -> None:
+    for rows in (0.0, 1e18):
+        sources = {n: Rows(rows, Change(rows, rows, rows)) for n in TABLES}
+        for text in (
+            "SELECT r.a, count(*) FROM r LEFT JOIN s ON r.k = s.k GROUP BY r.a",
+            "SELECT k FROM r WHERE a IS NULL EXCEPT SELECT k FROM s WHERE b BETWEEN 3 AND 1",
+        ):
+            found = estimate(text, sources, r_a=0, s_b=-1)
+            assert found.before >= 0
+            assert found.change.rows >= 0
+
+
+QUERIES = {
+    "filter": "SELECT * FROM r WHERE a < 12",
+    "join": "SELECT r.k, r.a, s.b FROM r JOIN s ON r.k = s.k",
+    "left": "SELECT r.k, r.a, s.b FROM r LEFT JOIN s ON r.k = s.k",
+    "semi": "SELECT * FROM r LEFT SEMI JOIN s ON r.k = s.k",
+    "anti": "SELECT * FROM r LEFT ANTI JOIN s ON r.k = s.k",
+    "groups": "SELECT k, a FROM r GROUP BY k, a",
+    "distinct": "SELECT DISTINCT k FROM r",
+}
+
+
+def answer(name: str, r: list[tuple[int, int]], s: list[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """What each of the queries gives."""
+    partners: dict[int, list[int]] = {}
+    for k, b in s:
+        partners.setdefault(k, []).append(b)
+    joined = [(k, a, b) for k, a in r for b in partners.get(k, ())]
+    alone = [(k, a) for k, a in r if k not in partners]
+    return {
+        "filter": [(k, a) for k, a in r if a < 12],
+        "join": joined,
+        "left": [*joined, *((k, a, -1) for k, a in alone)],
+        "semi": [(k, a) for k, a in r if k in partners],
+        "anti": alone,
+        "groups": list(set(r)),
+        "distinct": [(k,) for k in {k for k, _ in r}],
+    }[name]  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_random_rows_come_as_expected(name: str, rng: random.Random) -> None:
+    """Before, inserts and deletes of uniform data are within a third of the estimate."""
+    keys, values = 300, 40
+
+    def draw(n: int) -> list[tuple[int, int]]:
+        return [(rng.randrange(keys), rng.randrange(values)) for _ in range(n)]
+
+    r, s = draw(4000), draw(400)
+    kept, new = r[400:], r[400:] + draw(600)
+    more = s[40:] + draw(80)
+    sources = {"r": Rows(4000, Change(600, 0, 400)), "s": Rows(400, Change(80, 0, 40))}
+    found = estimate(QUERIES[name], sources, r_k=keys, s_k=keys, r_a=values)
+    before, after = answer(name, r, s), answer(name, new, more)
+    assert len(kept) == 3600
+    assert found.before == pytest.approx(len(before), rel=0.1)
+    assert found.after == pytest.approx(len(after), rel=0.15)
+    if name in ("groups", "distinct"):
+        return
+    gone, come = _difference(before, after), _difference(after, before)
+    assert found.change.deletes == pytest.approx(gone, rel=0.4)
+    assert found.change.inserts == pytest.approx(come, rel=0.4)
+
+
+def _difference(a: list[tuple[int, ...]], b: list[tuple[int, ...]]) -> int:
+    from collections import Counter
+
+    return sum((Counter(a) - Counter(b)).values())
