@@ -17,6 +17,7 @@ from slackwater import Warehouse
 from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.publish import current, published_folder
 from slackwater.types import quote
+from slackwater.work import house
 
 State = dict[str, list[tuple[Any, ...]]]
 
@@ -152,7 +153,9 @@ WORKS: dict[str, Callable[[Warehouse], None]] = {
 
 
 def do(path: Path, name: str, placement: str = "local") -> None:
-    """Open the warehouse and do one work, as a process of its own does."""
+    """Open the warehouse and do one work, as a process of its own does; garbage is collected
+    after every refresh, however soon it follows."""
+    house.COLLECT_SECONDS = 0.0
     with slackwater.connect(path, placement=placement) as db:
         WORKS[name](db)
 

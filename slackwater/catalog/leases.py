@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from slackwater.catalog.database import Database
 from slackwater.catalog.ids import new_id, timestamp
@@ -22,6 +22,14 @@ from slackwater.catalog.tables import leases
 from slackwater.catalog.transaction import name_of
 from slackwater.errors import InternalError, StateError
 
+_OF_NAME = select(leases).where(leases.c.name == bindparam("of"))
+_HELD = (
+    select(leases)
+    .where(leases.c.name.in_(bindparam("names", expanding=True)), leases.c.holder.is_not(None))
+    .order_by(leases.c.name)
+)
+_NEW = insert(leases)
+_TAKEN = update(leases).where(leases.c.name == bindparam("of"))
 _FIRST_POLL_SECONDS = 0.02
 _LONGEST_POLL_SECONDS = 0.25
 
@@ -138,7 +146,7 @@ def acquire(
 
 def is_held(connection: Connection, name: str, token: int, now: float) -> bool:
     """Whether `name` is still leased under `token`."""
-    row = connection.execute(select(leases).where(leases.c.name == name)).one_or_none()
+    row = connection.execute(_OF_NAME, {"of": name}).one_or_none()
     return row is not None and row.token == token and row.holder is not None and row.expires > now
 
 
@@ -149,11 +157,7 @@ def _blocker(database: Database, names: tuple[str, ...]) -> Row[Any] | None:
 
 
 def _held_row(connection: Connection, names: tuple[str, ...], now: float) -> Row[Any] | None:
-    rows = connection.execute(
-        select(leases)
-        .where(leases.c.name.in_(names), leases.c.holder.is_not(None))
-        .order_by(leases.c.name)
-    )
+    rows = connection.execute(_HELD, {"names": names})
     return next((row for row in rows if is_live(row.owner, row.expires, now)), None)
 
 
@@ -179,13 +183,12 @@ def _take(
 
 def _hand_over(connection: Connection, name: str, row: Mapping[str, Any]) -> int:
     """Give `name` to a new holder under the next token."""
-    last = connection.scalar(select(leases.c.token).where(leases.c.name == name))
-    token = (last or 0) + 1
+    last = connection.execute(_OF_NAME, {"of": name}).one_or_none()
+    token = (last.token if last is not None else 0) + 1
     if last is None:
-        connection.execute(insert(leases).values(name=name, token=token, **row))
+        connection.execute(_NEW, {"name": name, "token": token, **row})
     else:
-        change = update(leases).where(leases.c.name == name)
-        connection.execute(change.values(token=token, **row))
+        connection.execute(_TAKEN, {"of": name, "token": token, **row})
     return token
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from slackwater.catalog.database import Database
 from slackwater.catalog.ids import new_id
@@ -20,6 +20,9 @@ from slackwater.catalog.tables import head, pins
 from slackwater.errors import StateError
 
 PIN_TTL_SECONDS = 60.0
+HEAD = select(head)
+_NEW = insert(pins)
+_GONE = delete(pins).where(pins.c.id == bindparam("pin"))
 
 
 class Pin:
@@ -44,7 +47,7 @@ class Pin:
         """Let the snapshot go."""
         self._keepalive.remove(self)
         with letting_go("A pin"), self._database.writing() as connection:
-            connection.execute(delete(pins).where(pins.c.id == self._id))
+            connection.execute(_GONE, {"pin": self._id})
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +64,7 @@ class Pin:
 def pin(database: Database, keepalive: Keepalive, commit: int | None) -> Pin:
     """Pin a commit (the newest, if None) that is still whole."""
     with database.writing() as connection:
-        newest = connection.execute(select(head)).one()
+        newest = connection.execute(HEAD).one()
         wanted = newest.commit_id if commit is None else commit
         require_whole(wanted, newest.horizon, newest.commit_id)
         made = Pin(database, keepalive, new_id("p"), wanted)
@@ -71,7 +74,7 @@ def pin(database: Database, keepalive: Keepalive, commit: int | None) -> Pin:
             "owner": this_process().json,
             "expires": database.now(connection) + PIN_TTL_SECONDS,
         }
-        connection.execute(insert(pins).values(row))
+        connection.execute(_NEW, row)
     keepalive.add(made)
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from slackwater.catalog.codec import fold
 from slackwater.catalog.leases import is_held
@@ -20,6 +20,8 @@ from slackwater.catalog.model import (
 from slackwater.catalog.tables import definitions, leases, relations, runs, versions
 from slackwater.catalog.transaction import Transaction, name_of, run_revoked
 from slackwater.errors import InternalError, StateError, UserError
+
+_RUN = select(runs.c.token, runs.c.state).where(runs.c.id == bindparam("run"))
 
 
 @singledispatch
@@ -58,8 +60,7 @@ def _(requirement: LeaseIs, tx: Transaction) -> None:
 
 @check.register
 def _(requirement: RunIs, tx: Transaction) -> None:
-    query = select(runs.c.token, runs.c.state).where(runs.c.id == requirement.run_id)
-    row = tx.connection.execute(query).one_or_none()
+    row = tx.connection.execute(_RUN, {"run": requirement.run_id}).one_or_none()
     if row is None or row.token != requirement.token or row.state != "open":
         raise run_revoked(requirement.run_id, None if row is None else row.state)
 

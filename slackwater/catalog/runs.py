@@ -23,6 +23,7 @@ from slackwater.catalog.tables import runs
 
 RUN_TTL_SECONDS = 60.0
 SILENT_SECONDS = 24 * 3600.0
+_NEW = insert(runs)
 
 
 class _Beat:
@@ -58,7 +59,7 @@ def begin(database: Database, keepalive: Keepalive, kind: str, lease: Lease | No
             "begun_at": now,
             "swept": 0,
         }
-        connection.execute(insert(runs).values(row))
+        connection.execute(_NEW, row)
     keepalive.add(_Beat(run.id))
     faults.reached("run.begun")
     return run

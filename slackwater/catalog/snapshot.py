@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    or_,
+    select,
+)
 from sqlalchemy import Table as SqlTable
 
 from slackwater.catalog.codec import Relation, fold, relation_of, segment_of
 from slackwater.catalog.database import Database
 from slackwater.catalog.model import Segment, State, Table, View
-from slackwater.catalog.pins import require_whole
-from slackwater.catalog.tables import definitions, head, relations, segments, versions
+from slackwater.catalog.pins import HEAD, require_whole
+from slackwater.catalog.tables import definitions, relations, segments, versions
 from slackwater.errors import InternalError
 
 _FEW = 500
@@ -87,13 +96,13 @@ class Snapshot:
 
     def _load_segments(self, id: str) -> tuple[Segment, ...]:
         """Only those are read that an earlier snapshot did not know: segments never change."""
-        here = and_(segments.c.relation_id == id, at(segments, self.commit))
+        here = {"of": id, "commit": self.commit}
         known = self._known.get(id, {})
         with self._database.reading() as connection:
-            ids = connection.scalars(select(segments.c.row_id).where(here)).all()
+            ids = connection.scalars(_SEGMENT_IDS, here).all()
             new = [row_id for row_id in ids if row_id not in known]
-            among = segments.c.row_id.in_(new) if len(new) < _FEW else here
-            rows = connection.execute(select(segments).where(among)).all() if new else ()
+            query, values = (_SOME_SEGMENTS, {"ids": new}) if len(new) < _FEW else (_SEGMENTS, here)
+            rows = connection.execute(query, values).all() if new else ()
             _require_whole(connection, self.commit)
         found = known | {row.row_id: segment_of(row, self._relations[id]) for row in rows}
         self._rows[id] = {row_id: found[row_id] for row_id in sorted(ids)}
@@ -111,23 +120,23 @@ class Snapshot:
 def load(database: Database, commit: int | None, known: Snapshot | None) -> Snapshot:
     """The snapshot of a commit (the newest, if None); `known` itself when it is that one."""
     with database.reading() as connection:
-        newest = connection.execute(select(head)).one()
+        newest = connection.execute(HEAD).one()
         wanted = newest.commit_id if commit is None else commit
         if known is not None and known.commit == wanted >= newest.horizon:
             return known
-        rows = connection.execute(_relations_at(wanted)).all()
+        rows = connection.execute(_RELATIONS, {"commit": wanted}).all()
         _require_whole(connection, wanted)
     found = {row.relation_id: relation_of(row) for row in rows}
     return Snapshot(database, wanted, found, known)
 
 
-def at(table: SqlTable, commit: int) -> ColumnElement[bool]:
+def at(table: SqlTable, commit: int | BindParameter[int]) -> ColumnElement[bool]:
     """The rows of `table` that the snapshot of `commit` sees."""
     removed = table.c.removed_commit
     return and_(table.c.added_commit <= commit, or_(removed.is_(None), removed > commit))
 
 
-def _relations_at(commit: int) -> Select[Any]:
+def _relations_at(commit: BindParameter[int]) -> Select[Any]:
     columns = (definitions, relations.c.kind, relations.c.owner, versions.c.version)
     return (
         select(*columns, versions.c.as_of, versions.c.refreshed_at, versions.c.log_from)
@@ -139,5 +148,14 @@ def _relations_at(commit: int) -> Select[Any]:
 
 def _require_whole(connection: Connection, commit: int) -> None:
     """Checked after the rows were read: what was whole now was whole then."""
-    newest = connection.execute(select(head)).one()
+    newest = connection.execute(HEAD).one()
     require_whole(commit, newest.horizon, newest.commit_id)
+
+
+# Statements are built once: that takes longer than running them does.
+_COMMIT: BindParameter[int] = bindparam("commit")
+_HERE = and_(segments.c.relation_id == bindparam("of"), at(segments, _COMMIT))
+_SEGMENT_IDS = select(segments.c.row_id).where(_HERE)
+_SEGMENTS = select(segments).where(_HERE)
+_SOME_SEGMENTS = select(segments).where(segments.c.row_id.in_(bindparam("ids", expanding=True)))
+_RELATIONS = _relations_at(_COMMIT)

@@ -32,6 +32,10 @@ from slackwater.catalog.tables import commits, head
 from slackwater.catalog.transaction import Transaction
 from slackwater.catalog.updates import apply
 
+_NEWEST = select(head.c.commit_id)
+_COMMITTED = insert(commits)
+_ONWARD = update(head)
+
 
 class Catalog:
     """What is known and kept. Safe for use from many threads, processes and machines."""
@@ -69,10 +73,10 @@ class Catalog:
     def _transaction(self) -> Iterator[Transaction]:
         """A writing transaction that takes the next commit number."""
         with self._database.writing(durable=True) as connection:
-            commit = int(connection.execute(select(head.c.commit_id)).scalar_one()) + 1
+            commit = int(connection.execute(_NEWEST).scalar_one()) + 1
             now = self._database.now(connection)
-            connection.execute(insert(commits).values(id=commit, at=now))
-            connection.execute(update(head).values(commit_id=commit))
+            connection.execute(_COMMITTED, {"id": commit, "at": now})
+            connection.execute(_ONWARD, {"commit_id": commit})
             yield Transaction(connection, commit, now)
 
     def _forget_finished(self, changes: tuple[Update, ...]) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Insert, Row, Select, Update, bindparam, insert, select, update
 from sqlalchemy import Table as SqlTable
 
 from slackwater.catalog.tables import definitions, segments
@@ -30,8 +31,7 @@ class Transaction:
 
     def find(self, table: SqlTable, id: str) -> Row[Any] | None:
         """The relation's live row in `definitions` or `versions`."""
-        query = select(table).where(table.c.relation_id == id, table.c.removed_commit.is_(None))
-        return self.connection.execute(query).one_or_none()
+        return self.connection.execute(_live(table), {"of": id}).one_or_none()
 
     def live(self, table: SqlTable, id: str) -> Row[Any]:
         """The same, of a relation that must exist."""
@@ -53,12 +53,11 @@ class Transaction:
             return
         self.close(table, id)
         new = {k: v for k, v in old._mapping.items() if k not in ("row_id", "removed_commit")}
-        self.connection.execute(insert(table).values(new | values | {"added_commit": self.commit}))
+        self.connection.execute(_new(table), new | values | {"added_commit": self.commit})
 
     def close(self, table: SqlTable, id: str) -> None:
         """The relation's live rows end with the commit before this one."""
-        change = update(table).where(table.c.relation_id == id, table.c.removed_commit.is_(None))
-        self.connection.execute(change.values(removed_commit=self.commit))
+        self.connection.execute(_closing(table), {"of": id, "removed_commit": self.commit})
 
     def close_segments(self, rows: Sequence[int]) -> None:
         """The same for some segments."""
@@ -66,6 +65,28 @@ class Transaction:
             some = rows[start : start + _ROWS_AT_ONCE]
             change = update(segments).where(segments.c.row_id.in_(some))
             self.connection.execute(change.values(removed_commit=self.commit))
+
+
+# Statements are built once: that takes longer than running them does.
+
+
+@cache
+def _live(table: SqlTable) -> Select[Any]:
+    return select(table).where(
+        table.c.relation_id == bindparam("of"), table.c.removed_commit.is_(None)
+    )
+
+
+@cache
+def _new(table: SqlTable) -> Insert:
+    return insert(table)
+
+
+@cache
+def _closing(table: SqlTable) -> Update:
+    return update(table).where(
+        table.c.relation_id == bindparam("of"), table.c.removed_commit.is_(None)
+    )
 
 
 def name_of(connection: Connection, id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import bindparam, insert, select
 
 from slackwater.catalog import constants
 from slackwater.catalog.codec import Relation, body_of, fold, kind_of, segment_row
@@ -42,6 +42,11 @@ from slackwater.catalog.tables import (
 )
 from slackwater.catalog.transaction import Transaction, name_of, run_revoked
 from slackwater.errors import InternalError, StateError
+
+_NEW_SEGMENTS = insert(segments)
+_NEW_MEASUREMENTS = insert(measurements)
+_NEW_EVENT = insert(events)
+_RUN = select(runs.c.state, runs.c.commit_id).where(runs.c.id == bindparam("run"))
 
 
 @singledispatch
@@ -157,8 +162,8 @@ def _(change: SetAsOf, tx: Transaction) -> None:
 def _(change: FinishRun, tx: Transaction) -> None:
     if not end(tx.connection, change.run_id, "committed", tx.now, commit_id=tx.commit):
         raise run_revoked(change.run_id, "not open")
-    for item in change.measurements:
-        row = {
+    rows = [
+        {
             "run_id": change.run_id,
             "step": item.step,
             "engine": item.engine,
@@ -167,7 +172,10 @@ def _(change: FinishRun, tx: Transaction) -> None:
             "rows": item.rows,
             "bytes": item.bytes,
         }
-        tx.connection.execute(insert(measurements).values(row))
+        for item in change.measurements
+    ]
+    if rows:
+        tx.connection.execute(_NEW_MEASUREMENTS, rows)
 
 
 @apply.register
@@ -180,7 +188,7 @@ def _(change: WriteEvent, tx: Transaction) -> None:
         "at": event.at,
         "body": dict(event.body),
     }
-    tx.connection.execute(insert(events).values(row))
+    tx.connection.execute(_NEW_EVENT, row)
 
 
 def _create(tx: Transaction, relation: Relation) -> None:
@@ -236,7 +244,7 @@ def _insert_segments(tx: Transaction, id: str, new: tuple[Segment, ...], version
         for segment in new
     ]
     if rows:
-        tx.connection.execute(insert(segments), rows)
+        tx.connection.execute(_NEW_SEGMENTS, rows)
 
 
 def _require_writable(tx: Transaction, paths: set[str]) -> None:
@@ -249,8 +257,7 @@ def _require_writable(tx: Transaction, paths: set[str]) -> None:
         if path.startswith("data/"):
             by_run.setdefault(path.split("/")[1], set()).add(path)
     for run_id, written in by_run.items():
-        query = select(runs.c.state, runs.c.commit_id).where(runs.c.id == run_id)
-        run = tx.connection.execute(query).one_or_none()
+        run = tx.connection.execute(_RUN, {"run": run_id}).one_or_none()
         if run is None or run.state == "open" or run.commit_id == tx.commit:
             continue
         if not written <= _live_paths(tx, written):

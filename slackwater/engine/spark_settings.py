@@ -28,11 +28,8 @@ PINNED = {
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # What the page would show is kept even where there is none: plans, jobs and stages.
+    # What the page would show of plans is kept even where there is none.
     "spark.sql.ui.retainedExecutions": "200",
-    "spark.ui.retainedJobs": "400",
-    "spark.ui.retainedStages": "400",
-    "spark.ui.retainedTasks": "2000",
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
     "spark.driver.memory": "4g",
     # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
