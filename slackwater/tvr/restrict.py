@@ -38,6 +38,14 @@ from slackwater.types import BOOLEAN
 Keys = tuple[Expr, ...]
 
 
+class Restrictable(Relation):
+    """A relation that knows itself what it is when it is restricted."""
+
+    def restricted(self, keys: Keys, wanted: Relation) -> Relation | None:
+        """It, restricted to keys; None where only its rows can be."""
+        raise NotImplementedError
+
+
 def restrict(relation: Relation, keys: Keys, wanted: Relation) -> Relation:
     """The rows of a relation whose keys are in `wanted` (a relation of distinct keys)."""
     if not keys:
@@ -61,6 +69,8 @@ def restrict(relation: Relation, keys: Keys, wanted: Relation) -> Relation:
             return _grouped(relation, keys, wanted)
         case Window():
             return _windowed(relation, keys, wanted)
+        case Restrictable() if (own := relation.restricted(keys, wanted)) is not None:
+            return own
     return semi_join(relation, keys, wanted)
 
 

@@ -1,0 +1,258 @@
+"""The rules that fill the memo: how each relation of an expression follows from others.
+
+Every law of `tvr/laws/` is a rule here as it is: it asks for its inputs' rows and changes, and
+gets references to their groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from slackwater.algebra.relation import (
+    Aggregate,
+    Bag,
+    Join,
+    Relation,
+    Scan,
+    Union,
+)
+from slackwater.tvr import zset
+from slackwater.tvr.delta import LAWS, Deltas
+from slackwater.tvr.laws import joins, linear
+from slackwater.tvr.laws.keyed import affected, over
+from slackwater.tvr.memo import (
+    CHANGED,
+    ROWS,
+    SUMS,
+    SUMS_CHANGED,
+    WEIGHTED,
+    Memo,
+    Ref,
+    Rule,
+)
+from slackwater.tvr.restrict import restrict, semi_join
+from slackwater.tvr.states.rows import local_keys
+from slackwater.tvr.states.sums import SumState, is_invertible
+from slackwater.tvr.time import CHANGE, split
+
+
+class Inputs(Deltas):
+    """What a law asks for, as references to groups. `narrow`: inputs that are not stored are
+    restricted to the keys of a change before they are joined with it."""
+
+    def __init__(self, memo: Memo, narrow: bool = False) -> None:
+        super().__init__(memo.changed)
+        self._memo = memo
+        self._narrow = narrow
+
+    def z(self, node: Relation, old: bool = False) -> Relation:
+        return self._memo.ref(node, WEIGHTED, old)
+
+    def rows(self, node: Relation, old: bool = False) -> Relation:
+        return self._memo.ref(node, ROWS, old)
+
+    def sure(self, relation: Relation) -> Relation:
+        return self._memo.ref(relation, CHANGED)
+
+    def is_linear(self, node: Relation) -> bool:
+        return not self._narrow
+
+
+def _over_rows(memo: Memo, ref: Ref, form: Relation) -> Relation:
+    return form.with_children(lambda child: memo.ref(child, ROWS, ref.trait.old))
+
+
+# -- rows
+
+
+def recompute(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """Q@t = Q(R@t); restricted to keys, from inputs that are, as far as keys can be followed"""
+    if isinstance(form, Scan):
+        return
+    whole = _over_rows(memo, ref, form)
+    if ref.trait.wanted is None:
+        yield whole
+    else:
+        yield restrict(whole, ref.trait.keys, ref.trait.wanted)
+
+
+def select_keys(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """R|K = R ⋉ K"""
+    if ref.trait.wanted is not None and form is ref.tvr.node:
+        whole = ref.replace(trait=ref.trait.whole)
+        yield semi_join(whole, ref.trait.keys, ref.trait.wanted)
+
+
+def without_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """Rows are what rows with weights stand for"""
+    if form is ref.tvr.node:
+        yield Bag(_like(ref, memo.ref(form, WEIGHTED, ref.trait.old)))
+
+
+def with_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """Each row with weight one"""
+    if form is ref.tvr.node and not isinstance(form, Scan):
+        yield zset.with_weight(_like(ref, memo.ref(form, ROWS, ref.trait.old)))
+
+
+def carry_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """Operators that are linear in an input carry its weights along"""
+    found, inputs, old = None, Inputs(memo), ref.trait.old
+    match form:
+        case Union():
+            found = linear.added(form, [inputs.z(p, old) for p in form.parts])
+        case Join(how="inner"):
+            inner = joins.flatten(form)
+            found = joins.outward(inner, [inputs.z(r, old) for r in inner.inputs], 0)
+        case Join(how="left" | "semi" | "anti"):
+            found = joins.by_left_rows(form, inputs.z(form.left, old), inputs.rows(form.right, old))
+        case _ if isinstance(form, linear.LINEAR):
+            found = linear.over_weighted(form, inputs.z(form.inputs[0], old))
+    if found is not None and ref.trait.wanted is not None:
+        found = restrict(found, ref.trait.keys, ref.trait.wanted)
+    if found is not None:
+        yield found
+
+
+def merge(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """R@t' = R@t + ΔR"""
+    if form is ref.tvr.node and not ref.trait.old and memo.changes(form):
+        before = memo.ref(form, WEIGHTED, old=True)
+        parts: list[Relation] = [_like(ref, before), _like(ref, memo.ref(form, CHANGED))]
+        yield zset.plus(parts)
+
+
+def _like(ref: Ref, other: Ref) -> Relation:
+    """Another relation of the same expression, restricted as one is."""
+    if ref.trait.wanted is None:
+        return other
+    return restrict(other, ref.trait.keys, ref.trait.wanted)
+
+
+# -- changes
+
+
+def laws(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """ΔQ by every law of its operator"""
+    if ref.trait.wanted is not None or isinstance(form, Scan):
+        return
+    inputs = Inputs(memo)
+    if isinstance(form, Union):
+        yield linear.added(form, [inputs.sure(p) for p in form.parts if inputs.changes(p)])
+    elif isinstance(form, linear.LINEAR):
+        yield linear.over_weighted(form, inputs.sure(form.inputs[0]))
+    else:
+        for law in LAWS[type(form)]:
+            for own in (inputs, Inputs(memo, narrow=True)):
+                found = law(own, form)
+                if found is not None:
+                    yield found
+
+
+def affected_keys(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """ΔQ = Q(R'|K) − Q@t|K, K the keys in ΔR: what was is read, not computed"""
+    keys = local_keys(form)
+    if ref.trait.wanted is not None or keys is None:
+        return
+    inputs = Inputs(memo)
+    below, own = keys
+    wanted = affected(inputs, form.inputs, [below])
+    after = over(form, [restrict(inputs.rows(form.inputs[0]), below, wanted)])
+    before = restrict(memo.ref(form, WEIGHTED, old=True), own, wanted)
+    yield zset.consolidate(zset.plus([zset.with_weight(after), zset.negate(before)]))
+
+
+def difference(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """ΔR = R@t' − R@t"""
+    if ref.trait.wanted is None and form is ref.tvr.node and not isinstance(form, Scan):
+        after, before = memo.ref(form, WEIGHTED), memo.ref(form, WEIGHTED, old=True)
+        yield zset.plus([after, zset.negate(before)])
+
+
+# -- partial sums
+
+
+def _sums(form: Relation) -> SumState | None:
+    """The partial sums of an aggregate that can be kept as such."""
+    if isinstance(form, Aggregate) and is_invertible(form):
+        return SumState(form, "#")
+    return None
+
+
+def _referring(memo: Memo, state: SumState, relation: Relation) -> Relation:
+    """What is computed from stored sums, over the groups of those sums instead."""
+
+    def replaced(node: Relation) -> Relation:
+        if not isinstance(node, Scan) or not node.source.startswith("#"):
+            return node
+        time = split(node.source)[1]
+        if time == CHANGE:
+            return memo.ref(state.node, SUMS_CHANGED, schema=state.schema)
+        return memo.ref(state.node, SUMS, time == "@old", state.schema)
+
+    found: Relation = relation.rewrite(replaced)
+    return found
+
+
+def summed(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """S@t = γ(R@t), as partial sums; ΔS = γ(ΔR)"""
+    state = _sums(form)
+    if state is None or ref.trait.wanted is not None:
+        return
+    if ref.trait.kind == SUMS_CHANGED:
+        yield state.change(Inputs(memo))
+    else:
+        yield state.initial(_AtTime(memo, ref.trait.old))
+
+
+def merge_sums(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """S@t' = S@t ⊕ ΔS"""
+    state = _sums(form)
+    if state is not None and not ref.trait.old and memo.changes(form):
+        before = memo.ref(form, SUMS, old=True, schema=state.schema)
+        change = memo.ref(form, SUMS_CHANGED, schema=state.schema)
+        yield zset.plus([_like(ref, before), _like(ref, change)])
+
+
+def rows_of_sums(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """Q@t from S@t"""
+    state = _sums(form)
+    if state is not None and ref.trait.wanted is None:
+        yield _referring(memo, state, state.rows("@old" if ref.trait.old else "@new"))
+
+
+def change_of_sums(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """ΔQ from S@t and ΔS: of each group that changes, less what it was, plus what it is"""
+    state = _sums(form)
+    if state is not None and ref.trait.wanted is None:
+        yield _referring(memo, state, state.delta(Inputs(memo)))
+
+
+class _AtTime(Inputs):
+    """All inputs at one time."""
+
+    def __init__(self, memo: Memo, old: bool) -> None:
+        super().__init__(memo)
+        self._old = old
+
+    def z(self, node: Relation, old: bool = False) -> Relation:
+        return super().z(node, self._old)
+
+
+RULES = (
+    Rule("recompute", "recompute", (ROWS,), recompute),
+    Rule("select_keys", "", (ROWS, WEIGHTED, CHANGED, SUMS, SUMS_CHANGED), select_keys),
+    Rule("without_weights", "", (ROWS,), without_weights),
+    Rule("with_weights", "", (WEIGHTED,), with_weights),
+    Rule("carry_weights", "", (WEIGHTED,), carry_weights),
+    Rule("merge", "", (WEIGHTED,), merge),
+    Rule("laws", "im1", (CHANGED,), laws),
+    Rule("affected_keys", "im1", (CHANGED,), affected_keys),
+    Rule("change_of_sums", "im1", (CHANGED,), change_of_sums),
+    Rule("difference", "recompute", (CHANGED,), difference),
+    Rule("summed", "im1", (SUMS, SUMS_CHANGED), summed),
+    Rule("merge_sums", "im1", (SUMS,), merge_sums),
+    Rule("rows_of_sums", "im1", (ROWS,), rows_of_sums),
+)
+"""The laws of every operator, and how rows, changes and sums of one expression follow from each
+other."""

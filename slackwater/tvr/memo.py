@@ -1,0 +1,252 @@
+"""Every way to compute every relation of a query, side by side: the memo (001, 5.1).
+
+A *time-varying relation* (TVR) is one expression of the query, at every time. It has relations:
+its rows at a time, plain or with weights, its change between two times, the partial sums of an
+aggregate and their change; each whole, or restricted to keys. Such a relation is a *group*; its
+members are ways to compute it, as algebra over other groups (`Ref`).
+
+Times are symbolic, before and after a change: along a timeline the structure is the same from
+each time to the next, so it is explored once (translational symmetry, 001, 5.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from slackwater.algebra.relation import Relation, Scan
+from slackwater.tvr.restrict import Keys, Restrictable
+from slackwater.tvr.time import reads
+from slackwater.types import BIGINT, WEIGHT, Field, Schema
+
+ROWS = "rows"
+WEIGHTED = "weighted"
+CHANGED = "change"
+SUMS = "sums"
+SUMS_CHANGED = "change of sums"
+
+
+@dataclass(frozen=True)
+class Tvr:
+    """An expression of the query, at every time. Its number is its place in the memo."""
+
+    id: int
+    node: Relation
+
+
+@dataclass(frozen=True)
+class Trait:
+    """Which relation of a TVR: its kind, at the old time or the new one; of restricted ones the
+    keys, and the relation of keys that are wanted."""
+
+    kind: str
+    old: bool = False
+    keys: Keys = ()
+    wanted: Relation | None = None
+
+    @property
+    def whole(self) -> Trait:
+        """The same without restriction."""
+        return replace(self, keys=(), wanted=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Ref(Restrictable):
+    """A group, as an input of what is computed from it."""
+
+    tvr: Tvr
+    trait: Trait
+    fields: Schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.fields
+
+    def restricted(self, keys: Keys, wanted: Relation) -> Ref | None:
+        """The group of those rows whose keys are wanted."""
+        if self.trait.wanted is not None:
+            return None
+        return self.replace(trait=replace(self.trait, keys=keys, wanted=wanted))
+
+
+@dataclass(frozen=True)
+class Member:
+    """One way to compute a group."""
+
+    rule: str
+    method: str
+    relation: Relation
+
+    @cached_property
+    def refs(self) -> tuple[Ref, ...]:
+        """The groups that it is computed from."""
+        return tuple(n for n in self.relation.walk() if isinstance(n, Ref))
+
+
+@dataclass
+class Group:
+    """One relation of a TVR, and the ways to compute it. What is stored needs none."""
+
+    id: int
+    ref: Ref
+    stored: bool
+    members: list[Member] = field(default_factory=list)
+
+    def add(self, member: Member) -> None:
+        """One more way, unless it is known."""
+        if member.relation is not self.ref and all(
+            m.relation is not member.relation for m in self.members
+        ):
+            self.members.append(member)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Gives members: for a group, and a form of its TVR, relations over other groups.
+
+    `kinds` says of which groups. The law is the docstring of `apply`.
+    """
+
+    name: str
+    method: str
+    kinds: tuple[str, ...]
+    apply: Callable[[Memo, Ref, Relation], Iterable[Relation]]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Gives other forms of an expression: the same rows, from other operators."""
+
+    name: str
+    method: str
+    apply: Callable[[Relation], Iterable[Relation]]
+
+
+class Memo:
+    """The groups of a query of which some sources change."""
+
+    def __init__(
+        self,
+        changed: frozenset[str],
+        rules: Iterable[Rule],
+        rewrites: Iterable[Rewrite] = (),
+    ) -> None:
+        self.changed = changed
+        self.rules = tuple(rules)
+        self.rewrites = tuple(rewrites)
+        self.fired = 0
+        self._tvrs: dict[Relation, Tvr] = {}
+        self._forms: list[dict[Relation, str]] = []
+        self._groups: dict[Ref, Group] = {}
+
+    # -- time-varying relations
+
+    def tvr(self, node: Relation) -> Tvr:
+        """The TVR of an expression; other forms of one expression have the same."""
+        if node not in self._tvrs:
+            made = Tvr(len(self._forms), node)
+            self._tvrs[node] = made
+            self._forms.append({node: ""})
+            self._rewrite(made)
+        return self._tvrs[node]
+
+    def _rewrite(self, tvr: Tvr) -> None:
+        forms = self._forms[tvr.id]
+        waiting = [tvr.node]
+        while waiting:
+            form = waiting.pop()
+            for rewrite in self.rewrites:
+                for other in rewrite.apply(form):
+                    if other not in forms and other not in self._tvrs:
+                        self.fired += 1
+                        forms[other] = rewrite.method
+                        self._tvrs[other] = tvr
+                        waiting.append(other)
+
+    def forms(self, tvr: Tvr) -> Iterator[tuple[Relation, str]]:
+        """An expression in all its forms, each with the method it belongs to."""
+        yield from self._forms[tvr.id].items()
+
+    def changes(self, node: Relation) -> bool:
+        """Does the expression read anything that changes?"""
+        return reads(node, self.changed)
+
+    # -- groups
+
+    def ref(
+        self, node: Relation, kind: str, old: bool = False, schema: Schema | None = None
+    ) -> Ref:
+        """A relation of an expression; `schema` is that of its sums."""
+        columns = node.schema if schema is None else schema
+        fields = columns if kind == ROWS else (*columns, Field(WEIGHT, BIGINT, False))
+        return Ref(self.tvr(node), Trait(kind, old and self.changes(node)), fields)
+
+    def group(self, ref: Ref) -> Group:
+        """The group of a reference."""
+        if ref not in self._groups:
+            is_source = isinstance(ref.tvr.node, Scan) and ref.trait.kind in (WEIGHTED, CHANGED)
+            stored = is_source and not ref.trait.keys
+            self._groups[ref] = Group(len(self._groups), ref, stored)
+        return self._groups[ref]
+
+    def groups(self) -> tuple[Group, ...]:
+        """All groups, in the order in which they came up."""
+        return tuple(self._groups.values())
+
+    def explore(self, wanted: Iterable[Ref]) -> None:
+        """Every way to compute some relations, and all that these are computed from."""
+        waiting = [self.group(ref) for ref in wanted]
+        seen = {group.id for group in waiting}
+        while waiting:
+            group = waiting.pop()
+            self._fire(group)
+            for member in group.members:
+                for ref in member.refs:
+                    below = self.group(ref)
+                    if below.id not in seen:
+                        seen.add(below.id)
+                        waiting.append(below)
+
+    def _fire(self, group: Group) -> None:
+        kind = group.ref.trait.kind
+        for form, method in self.forms(group.ref.tvr):
+            for rule in self.rules:
+                if kind in rule.kinds:
+                    for relation in rule.apply(self, group.ref, form):
+                        self.fired += 1
+                        group.add(Member(rule.name, method or rule.method, relation))
+
+    def check(self) -> None:
+        """Raise unless the memo is whole: every member gives its group's columns from groups that
+        are known, every group can be computed, and every TVR is found by each of its forms."""
+        for group in self._groups.values():
+            types = [f.type for f in group.ref.schema]
+            for member in group.members:
+                assert [f.type for f in member.relation.schema] == types, (group.ref, member)
+                assert all(ref in self._groups for ref in member.refs), (group.ref, member)
+        grounded = self.ranks()
+        missing = [group.ref for group in self._groups.values() if group.id not in grounded]
+        assert not missing, missing
+        for forms, tvr in zip(self._forms, dict.fromkeys(self._tvrs.values()), strict=True):
+            assert all(self._tvrs[form] is tvr for form in forms), tvr
+
+    def ranks(self) -> dict[int, int]:
+        """How many members deep each group is computed from what is stored, at least. Groups that
+        cannot be are left out."""
+        found: dict[int, int] = {g.id: 0 for g in self._groups.values() if g.stored}
+        news = True
+        while news:
+            news = False
+            for group in self._groups.values():
+                if group.stored:
+                    continue
+                for member in group.members:
+                    below = [found.get(self._groups[ref].id) for ref in member.refs]
+                    if None in below:
+                        continue
+                    rank = 1 + max((r for r in below if r is not None), default=0)
+                    if rank < found.get(group.id, rank + 1):
+                        found[group.id] = rank
+                        news = True
+        return found
