@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import pytest
 
 from slackwater.engine.local import LocalEngine
-from slackwater.tvr import zset
-from slackwater.tvr.explore import RULES
+from slackwater.tvr import explore, zset
 from slackwater.tvr.extract import Extraction
 from slackwater.tvr.memo import CHANGED, ROWS, Member, Memo
+from slackwater.tvr.methods import im2, ojv
 from tests.conftest import PROOF
 from tests.test_laws import QUERIES, bound, evaluate, random_tables, total
 
+RULES = (*explore.RULES, *im2.RULES, *ojv.RULES)
 PLANS = 12 if PROOF else 3
 """Random plans of each query."""
 
@@ -50,7 +51,7 @@ def by_chance(memo: Memo, rng: random.Random) -> dict[int, Member]:
 def test_every_way_gives_the_same(name: str, engine: LocalEngine, rng: random.Random) -> None:
     node = bound(QUERIES[name])
     given, changed = random_tables(rng)
-    memo = Memo(changed, RULES)
+    memo = Memo(changed, RULES, im2.REWRITES)
     after, before = memo.ref(node, ROWS), memo.ref(node, ROWS, old=True)
     wanted = [after, before]
     if memo.changes(node):

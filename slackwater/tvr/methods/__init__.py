@@ -1,0 +1,1 @@
+"""Incremental methods that compute an expression from others than its own inputs."""

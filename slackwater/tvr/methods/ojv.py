@@ -1,0 +1,60 @@
+"""Outer-join view maintenance (001, 4.2): what a change meets directly, and what follows from it.
+
+    Δ(L ⟕ R) = ΔL ⟕ R' + L ⋈ ΔR + ((L|K ▷ R') − (L ▷ R)|K) × NULL        K: the keys in ΔR
+
+The tables change one after the other, R first. Rows that ΔR meets come and go with it; rows of L
+that thereby lose their last partner, or find their first, come and go padded. Which of them were
+without a partner before is read from what is known of L ▷ R.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from slackwater.algebra.expr import columns, conjuncts
+from slackwater.algebra.relation import Join, Project, Relation
+from slackwater.sql import build
+from slackwater.tvr import zset
+from slackwater.tvr.explore import Inputs
+from slackwater.tvr.laws import joins
+from slackwater.tvr.memo import CHANGED, WEIGHTED, Memo, Ref, Rule
+from slackwater.tvr.restrict import distinct_keys, equi_keys, restrict
+from slackwater.types import WEIGHT
+
+METHOD = "ojv"
+
+
+def direct_and_indirect(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """ΔL ⟕ R' + L ⋈ ΔR + ((L|K ▷ R') − (L ▷ R)|K) × NULL"""
+    if not isinstance(form, Join) or form.how != "left" or ref.trait.wanted is not None:
+        return
+    pairs = equi_keys(form)
+    if not pairs:
+        return
+    ours, theirs = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
+    inputs, terms = Inputs(memo), []
+    if memo.changes(form.left):
+        met = distinct_keys([inputs.sure(form.left)], [ours])
+        partners = restrict(inputs.rows(form.right), theirs, met)
+        terms.append(joins.by_left_rows(form, inputs.sure(form.left), partners))
+    if memo.changes(form.right):
+        wanted = distinct_keys([inputs.sure(form.right)], [theirs])
+        before = restrict(inputs.z(form.left, old=True), ours, wanted)
+        both = joins.Inner((form.left, form.right), tuple(conjuncts(form.condition)))
+        terms.append(joins.outward(both, [before, inputs.sure(form.right)], 1))
+        alone = form.replace(how="anti")
+        partners = restrict(inputs.rows(form.right), theirs, wanted)
+        terms.append(_padded(form, joins.by_left_rows(alone, before, partners)))
+        were = restrict(memo.ref(alone, WEIGHTED, old=True), ours, wanted)
+        terms.append(_padded(form, zset.negate(were)))
+    yield zset.plus(terms)
+
+
+def _padded(form: Join, z: Relation) -> Relation:
+    """Left rows with weights, NULL in place of a partner."""
+    nulls = tuple(build.null(f.type) for f in form.right.schema)
+    row = columns(z.schema)
+    return Project(z, (*row[:-1], *nulls, row[-1]), (*(f.name for f in form.schema), WEIGHT))
+
+
+RULES = (Rule("direct_and_indirect", METHOD, (CHANGED,), direct_and_indirect),)
