@@ -134,6 +134,21 @@ def _like(ref: Ref, other: Ref) -> Relation:
 
 def laws(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """ΔQ by every law of its operator"""
+    if not _is_outer(form):
+        yield from _laws(memo, ref, form)
+
+
+def laws_of_outer_joins(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """Δ(L ⟕ R) by every law: rows without a partner are there at once, and go with the first"""
+    if _is_outer(form):
+        yield from _laws(memo, ref, form)
+
+
+def _is_outer(form: Relation) -> bool:
+    return isinstance(form, Join) and form.how in ("left", "full")
+
+
+def _laws(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     if ref.trait.wanted is not None or isinstance(form, Scan):
         return
     inputs = Inputs(memo)
@@ -246,13 +261,14 @@ RULES = (
     Rule("with_weights", "", (WEIGHTED,), with_weights),
     Rule("carry_weights", "", (WEIGHTED,), carry_weights),
     Rule("merge", "", (WEIGHTED,), merge),
-    Rule("laws", "im1", (CHANGED,), laws),
-    Rule("affected_keys", "im1", (CHANGED,), affected_keys),
-    Rule("change_of_sums", "im1", (CHANGED,), change_of_sums),
+    Rule("laws", "", (CHANGED,), laws),
+    Rule("laws_of_outer_joins", "im1", (CHANGED,), laws_of_outer_joins),
+    Rule("affected_keys", "", (CHANGED,), affected_keys),
+    Rule("change_of_sums", "", (CHANGED,), change_of_sums),
     Rule("difference", "recompute", (CHANGED,), difference),
-    Rule("summed", "im1", (SUMS, SUMS_CHANGED), summed),
-    Rule("merge_sums", "im1", (SUMS,), merge_sums),
-    Rule("rows_of_sums", "im1", (ROWS,), rows_of_sums),
+    Rule("summed", "", (SUMS, SUMS_CHANGED), summed),
+    Rule("merge_sums", "", (SUMS,), merge_sums),
+    Rule("rows_of_sums", "", (ROWS,), rows_of_sums),
 )
 """The laws of every operator, and how rows, changes and sums of one expression follow from each
 other."""

@@ -120,7 +120,7 @@ class Rewrite:
 
     name: str
     method: str
-    apply: Callable[[Relation], Iterable[Relation]]
+    apply: Callable[[Memo, Relation], Iterable[Relation]]
 
 
 class Memo:
@@ -157,7 +157,7 @@ class Memo:
         while waiting:
             form = waiting.pop()
             for rewrite in self.rewrites:
-                for other in rewrite.apply(form):
+                for other in rewrite.apply(self, form):
                     if other not in forms and other not in self._tvrs:
                         self.fired += 1
                         forms[other] = rewrite.method

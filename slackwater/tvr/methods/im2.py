@@ -14,13 +14,15 @@ from slackwater.algebra.expr import columns, remap
 from slackwater.algebra.relation import Aggregate, Join, Project, Relation, Union
 from slackwater.sql import build
 from slackwater.tvr import zset
+from slackwater.tvr.laws.keyed import over
+from slackwater.tvr.laws.linear import LINEAR
 from slackwater.tvr.memo import SUMS, SUMS_CHANGED, Memo, Ref, Rewrite, Rule
 from slackwater.tvr.states.sums import SumState, is_invertible
 
 METHOD = "im2"
 
 
-def parts_of_outer_join(node: Relation) -> Iterator[Relation]:
+def parts_of_outer_join(memo: Memo, node: Relation) -> Iterator[Relation]:
     """L ⟕ R = (L ⋈ R) + (L ▷ R) × NULL; of ⟗ also NULL × (R ▷ L)"""
     if not isinstance(node, Join) or node.how not in ("left", "full"):
         return
@@ -38,6 +40,14 @@ def parts_of_outer_join(node: Relation) -> Iterator[Relation]:
     yield Union(tuple(parts))
 
 
+def over_parts(memo: Memo, node: Relation) -> Iterator[Relation]:
+    """σ(R + S) = σ(R) + σ(S), and all that is linear likewise"""
+    if isinstance(node, LINEAR):
+        for below, _ in memo.forms(memo.tvr(node.inputs[0])):
+            if isinstance(below, Union) and below is not node.inputs[0]:
+                yield Union(tuple(over(node, [part]) for part in below.parts))
+
+
 def sums_of_parts(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """γ(R + S) = γ(R) ⊕ γ(S): partial sums of parts that are computed at different times"""
     if not isinstance(form, Aggregate) or not is_invertible(form) or ref.trait.wanted is not None:
@@ -53,5 +63,8 @@ def sums_of_parts(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
         yield zset.plus(found)
 
 
-REWRITES = (Rewrite("parts_of_outer_join", METHOD, parts_of_outer_join),)
+REWRITES = (
+    Rewrite("parts_of_outer_join", METHOD, parts_of_outer_join),
+    Rewrite("over_parts", METHOD, over_parts),
+)
 RULES = (Rule("sums_of_parts", METHOD, (SUMS, SUMS_CHANGED), sums_of_parts),)

@@ -1,0 +1,93 @@
+"""An incremental planning problem as a value (001, 2.1): times, data, results, and what counts.
+
+Runs are possible at some time points. At the first, sources are there as they are then; between
+one point and the next, each gets a change. A result is wanted at some of the points. What counts
+is the cost of all runs, weighted by the price at their time, or the cost of the last run first,
+then of those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from slackwater.algebra.relation import Relation
+from slackwater.errors import UserError
+from slackwater.stats.rows import Change, Estimates, Rows
+from slackwater.stats.values import Ignorance, Known
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A source over the timeline: its rows at the first point, and the change up to each later."""
+
+    rows: float
+    changes: tuple[Change, ...]
+
+    def at(self, point: int) -> float:
+        """Its rows at a time point."""
+        return max(0.0, self.rows + sum(change.net for change in self.changes[:point]))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be planned."""
+
+    query: Relation  # in normal form
+    arrivals: Mapping[str, Arrival]
+    prices: tuple[float, ...]  # of a unit of work at each time point
+    due: frozenset[int] = frozenset()  # points with a result; the last, if none is named
+    last_first: bool = False  # compare the last run's cost first, whatever the prices
+    known: Known = field(default_factory=Ignorance)
+
+    def __post_init__(self) -> None:
+        points = len(self.prices)
+        if not points:
+            raise UserError(
+                "A plan needs a time point.", code="BAD_PROBLEM", hint="Give a price for each run."
+            )
+        for source, arrival in self.arrivals.items():
+            if len(arrival.changes) != points - 1:
+                raise UserError(
+                    f"Source '{source}' has {len(arrival.changes)} changes for {points} points.",
+                    code="BAD_PROBLEM",
+                    hint="Give one change for each time point after the first.",
+                )
+        for scan in self.query.scans():
+            if scan.source not in self.arrivals:
+                raise UserError(
+                    f"Nothing is said of source '{scan.name}'.",
+                    code="BAD_PROBLEM",
+                    hint="Say how many rows it has, and how many come and go.",
+                )
+
+    @property
+    def points(self) -> range:
+        """The time points."""
+        return range(len(self.prices))
+
+    @cached_property
+    def results(self) -> tuple[int, ...]:
+        """Where a result is wanted."""
+        return tuple(sorted(self.due)) or (len(self.prices) - 1,)
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The sources that change at all."""
+        return frozenset(s for s, a in self.arrivals.items() if any(c.rows for c in a.changes))
+
+    @cached_property
+    def _estimates(self) -> dict[tuple[int, int], Estimates]:
+        return {}
+
+    def estimates(self, start: int, end: int) -> Estimates:
+        """The rows of every expression from one point to another."""
+        key = (start, end)
+        if key not in self._estimates:
+            sources = {
+                name: Rows(arrival.at(start), sum(arrival.changes[start:end], Change()))
+                for name, arrival in self.arrivals.items()
+            }
+            self._estimates[key] = Estimates(sources, self.known)
+        return self._estimates[key]

@@ -1,0 +1,139 @@
+"""What is computed once and used again (001, 6.3): greedy, one relation after the other.
+
+A relation that a plan uses in several places, in one run or in several, is computed for each of
+them unless it is kept. Keeping one changes what is best for all others. So the relation whose
+keeping saves most is kept, then the next, as long as that saves anything.
+
+What is kept is computed in an order, runs first and then from the sources up, each from those
+before it: else two relations could be taken from each other, and from nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from slackwater.planner.temporal import Assignment, Costs, Graph, Timed, Timeline, Value, less, plus
+
+Key = tuple[int, int]
+"""A relation, by number, in a run."""
+Gain = tuple[float, int, Key]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The cheapest plan with some relations kept, in order; for each of them, and last for what
+    is wanted, the assignment with those before it kept."""
+
+    graph: Graph
+    wanted: tuple[Key, ...]
+    kept: tuple[Key, ...]
+    assignments: tuple[Assignment, ...]
+    cost: Value
+
+    def uses(self) -> Counter[Key]:
+        """How often the plan asks for each relation in each run."""
+        found: Counter[Key] = Counter()
+        for assignment, targets in zip(
+            self.assignments, [*((k,) for k in self.kept), self.wanted], strict=True
+        ):
+            waiting, opened = list(targets), {*targets, *assignment.kept}
+            while waiting:
+                for key in _below(assignment, *waiting.pop()):
+                    found[key] += 1
+                    if key not in opened:
+                        opened.add(key)
+                        waiting.append(key)
+        return found
+
+
+def _below(assignment: Assignment, i: int, run: int) -> list[Key]:
+    """What a step takes."""
+    step = assignment.steps[i, run]
+    if step.saved_at is not None:
+        return [(i, step.saved_at)]
+    return [] if step.way is None else [(below, run) for below in step.way.inputs]
+
+
+def solve(
+    timeline: Timeline,
+    costs: Costs,
+    wanted: Mapping[int, Timed],
+    always: Sequence[tuple[Timed, int]] = (),
+) -> Solution:
+    """The cheapest plan for some relations, each wanted in a run, and what it keeps: some always,
+    such as what arrives, others where that saves something."""
+    graph = Graph(timeline, costs, [*wanted.values(), *(timed for timed, _ in always)])
+    keys = tuple((graph.numbers[timed], run) for run, timed in wanted.items())
+    solver = _Solver(graph, keys)
+    best = solver.solved(tuple((graph.numbers[timed], run) for timed, run in always))
+    gains: list[Gain] = []
+    offered = set(best.kept)
+    while True:
+        for key, count in best.uses().items():
+            if count > 1 and key not in offered:
+                heapq.heappush(gains, (float("-inf"), len(offered), key))
+                offered.add(key)
+        found = _next(solver, best, gains)
+        if found is None:
+            return best
+        best = found
+
+
+def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None:
+    """With the relation that saves most kept, too; None where none saves anything.
+
+    What a relation saves is computed again only when it comes first: others that were kept since
+    seldom make it more.
+    """
+    fresh: set[Key] = set()
+    left: list[Gain] = []
+    found = None
+    while gains:
+        _, number, key = heapq.heappop(gains)
+        tried = solver.solved((*best.kept, key))
+        if not less(tried.cost, best.cost):
+            left.append((0.0, number, key))  # it may save something when others are kept
+            continue
+        gain = _first_difference(tried.cost, best.cost)
+        if key in fresh or not gains or gain <= gains[0][0]:
+            found = tried
+            break
+        fresh.add(key)
+        heapq.heappush(gains, (gain, number, key))
+    for item in left:
+        heapq.heappush(gains, item)
+    return found
+
+
+def _first_difference(a: Value, b: Value) -> float:
+    return next((x - y for x, y in zip(a, b, strict=True) if x != y), 0.0)
+
+
+class _Solver:
+    """Plans with some relations kept; assignments are remembered by what is kept in them."""
+
+    def __init__(self, graph: Graph, wanted: tuple[Key, ...]) -> None:
+        self._graph = graph
+        self._wanted = wanted
+        self._known: dict[tuple[Key, ...], Assignment] = {}
+
+    def solved(self, kept: tuple[Key, ...]) -> Solution:
+        """The cheapest plan with these kept."""
+        order = tuple(sorted(kept, key=lambda k: (k[1], self._graph.depth(k[0]), k[0])))
+        assignments = tuple(self._assignment(order[:n]) for n in range(len(order) + 1))
+        total = self._graph.priced(0, 0.0)
+        for key, assignment in zip(order, assignments, strict=False):
+            total = plus(total, assignment.best[key])
+        for key in self._wanted:
+            there = assignments[-1].there(*key)
+            assert there is not None, self._graph.nodes[key[0]]
+            total = plus(total, there)
+        return Solution(self._graph, self._wanted, order, assignments, total)
+
+    def _assignment(self, kept: tuple[Key, ...]) -> Assignment:
+        if kept not in self._known:
+            self._known[kept] = Assignment(self._graph, frozenset(kept))
+        return self._known[kept]

@@ -1,0 +1,242 @@
+"""When everything is computed (001, 6): dynamic programming over relations and run points.
+
+A relation at a time is available from then on. To have it in some run, either one of its members
+is computed in that run, all inputs being there, or it was computed in an earlier run and saved:
+
+    best[g, τ] = min over members m ( price(τ) · cost(m) + Σ there[c, τ] over inputs c of m )
+    there[g, τ] = min ( best[g, τ],  min over τ' < τ ( best[g, τ'] + save(g)@τ' + load(g)@τ ) )
+
+Relations depend on each other in circles (R' = R + ΔR, ΔR = R' − R), so the equations are
+relaxed until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import Protocol
+
+from slackwater.algebra.relation import Scan
+from slackwater.planner.problem import Problem
+from slackwater.tvr.memo import CHANGED, SUMS_CHANGED, Member, Memo, Ref
+
+Value = tuple[float, ...]
+"""What is compared: the weighted cost, or the costs of all runs, the last first."""
+NEARLY = 1e-9
+"""Sums of the same costs in another order differ by less."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A group of the memo at a place of the timeline: between two of its points."""
+
+    ref: Ref
+    start: int
+    end: int
+
+    @property
+    def point(self) -> int:
+        """From when on it can be computed."""
+        trait = self.ref.trait
+        return self.start if trait.old and trait.wanted is None else self.end
+
+
+class Costs(Protocol):
+    """What work costs, in any unit."""
+
+    def member(self, timed: Timed, member: Member, timeline: Timeline) -> float:
+        """To compute a relation from its inputs; infinite where that is ruled out."""
+
+    def read(self, timed: Timed, timeline: Timeline) -> float:
+        """To read a source."""
+
+    def save(self, timed: Timed, timeline: Timeline) -> float:
+        """To keep a relation for later runs."""
+
+    def load(self, timed: Timed, timeline: Timeline) -> float:
+        """To have it again in a later run."""
+
+
+@dataclass
+class Timeline:
+    """The memo along the points of a problem."""
+
+    memo: Memo
+    problem: Problem
+
+    def timed(self, ref: Ref, start: int, end: int) -> Timed:
+        """A relation, under the one name that it has wherever it is met: rows at a time are those
+        after the change before it, except at the first."""
+        trait = ref.trait
+        if not self.memo.changes(ref.tvr.node) and trait.wanted is None:
+            return Timed(ref, 0, 0)
+        if trait.wanted is not None or trait.kind in (CHANGED, SUMS_CHANGED):
+            return Timed(ref, start, end)
+        point = start if trait.old else end
+        if point == 0:
+            return Timed(self._at(ref, old=True), 0, min(1, len(self.problem.prices) - 1))
+        return Timed(self._at(ref, old=False), point - 1, point)
+
+    def _at(self, ref: Ref, old: bool) -> Ref:
+        return ref.replace(trait=type(ref.trait)(ref.trait.kind, old))
+
+    def members(self, timed: Timed) -> Iterator[tuple[Member, list[Timed]]]:
+        """The ways to compute a relation, with what they read."""
+        for member in self.memo.group(timed.ref).members:
+            yield member, [self.timed(r, timed.start, timed.end) for r in member.refs]
+
+    def is_source(self, timed: Timed) -> bool:
+        """Is it stored without our doing?"""
+        return self.memo.group(timed.ref).stored
+
+    def rows(self, timed: Timed) -> float:
+        """How many rows it is expected to have."""
+        ref, trait = timed.ref, timed.ref.trait
+        estimates = self.problem.estimates(timed.start, timed.end)
+        found = estimates.of(ref.tvr.node)
+        if trait.kind in (CHANGED, SUMS_CHANGED):
+            count = found.change.rows
+        else:
+            count = found.before if trait.old else found.after
+        if trait.wanted is None or (isinstance(ref.tvr.node, Scan) and not count):
+            return count
+        wanted = sum(
+            self.rows(self.timed(r, timed.start, timed.end))
+            for r in trait.wanted.walk()
+            if isinstance(r, Ref)
+        )
+        keys = estimates.domain.distinct(ref.tvr.node, trait.keys)
+        return count * min(1.0, wanted / keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to compute a relation: from which others, by number, and for how much."""
+
+    member: Member
+    inputs: tuple[int, ...]
+    cost: float
+
+
+class Graph:
+    """All relations that a plan for some of them may need, by number, and what they cost."""
+
+    def __init__(self, timeline: Timeline, costs: Costs, wanted: Iterable[Timed]) -> None:
+        self.problem = timeline.problem
+        self.nodes: list[Timed] = []
+        self.numbers: dict[Timed, int] = {}
+        self.ways: list[list[Way]] = []
+        for timed in wanted:
+            self._number(timed)
+        done = 0
+        while done < len(self.nodes):
+            timed = self.nodes[done]
+            ways = []
+            for member, inputs in timeline.members(timed):
+                cost = costs.member(timed, member, timeline)
+                if cost < inf:
+                    ways.append(Way(member, tuple(map(self._number, inputs)), cost))
+            self.ways.append(ways)
+            done += 1
+        self.reads = [
+            costs.read(t, timeline) if timeline.is_source(t) else None for t in self.nodes
+        ]
+        self.saves = [costs.save(t, timeline) for t in self.nodes]
+        self.loads = [costs.load(t, timeline) for t in self.nodes]
+        self.ranks = timeline.memo.ranks()
+        self.groups = [timeline.memo.group(t.ref).id for t in self.nodes]
+        # by time; what came up last is what others are computed from
+        self.order = sorted(range(len(self.nodes)), key=lambda i: (self.nodes[i].point, -i))
+
+    def depth(self, i: int) -> int:
+        """How many members deep a relation is computed from sources, at least."""
+        return self.ranks[self.groups[i]]
+
+    def _number(self, timed: Timed) -> int:
+        if timed not in self.numbers:
+            self.numbers[timed] = len(self.nodes)
+            self.nodes.append(timed)
+        return self.numbers[timed]
+
+    def priced(self, run: int, cost: float) -> Value:
+        """What counts of a cost in a run."""
+        if self.problem.last_first:
+            last = len(self.problem.prices) - 1
+            return tuple(cost if last - i == run else 0.0 for i in self.problem.points)
+        return (cost * self.problem.prices[run],)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How a relation comes to be there in a run: by a way, from an earlier run, or as a source."""
+
+    way: Way | None = None
+    saved_at: int | None = None
+
+
+class Assignment:
+    """The cheapest way to every relation in every run. `kept` are relations with the run in which
+    they are computed anyway, so that having them there costs nothing more."""
+
+    def __init__(self, graph: Graph, kept: frozenset[tuple[int, int]] = frozenset()) -> None:
+        self._graph = graph
+        self.kept = kept
+        self.best: dict[tuple[int, int], Value] = {}
+        self.steps: dict[tuple[int, int], Step] = {}
+        runs = graph.problem.points
+        news = True
+        while news:
+            news = False
+            for i in graph.order:
+                for run in runs[graph.nodes[i].point :]:
+                    news |= self._relax(i, run)
+
+    def _relax(self, i: int, run: int) -> bool:
+        graph, news = self._graph, False
+        cost = graph.reads[i]
+        if cost is not None:
+            news |= self._improve(i, run, graph.priced(run, cost), Step())
+        for way in graph.ways[i]:
+            total = graph.priced(run, way.cost)
+            for below in way.inputs:
+                there = self.there(below, run)
+                if there is None:
+                    break
+                total = plus(total, there)
+            else:
+                news |= self._improve(i, run, total, Step(way))
+        for earlier in range(graph.nodes[i].point, run):
+            before = self.there(i, earlier)
+            if before is not None:
+                total = plus(before, graph.priced(earlier, graph.saves[i]))
+                total = plus(total, graph.priced(run, graph.loads[i]))
+                news |= self._improve(i, run, total, Step(saved_at=earlier))
+        return news
+
+    def _improve(self, i: int, run: int, value: Value, step: Step) -> bool:
+        known = self.best.get((i, run))
+        if known is not None and not less(value, known):
+            return False
+        self.best[i, run] = value
+        self.steps[i, run] = step
+        return True
+
+    def there(self, i: int, run: int) -> Value | None:
+        """What it costs to have a relation in a run; None where nobody knows yet how."""
+        if (i, run) in self.kept:
+            return self._graph.priced(run, 0.0)
+        return self.best.get((i, run))
+
+
+def plus(a: Value, b: Value) -> Value:
+    """Both together."""
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def less(a: Value, b: Value) -> bool:
+    """Clearly less."""
+    for x, y in zip(a, b, strict=True):
+        if abs(x - y) > NEARLY * max(abs(x), abs(y), NEARLY):
+            return x < y
+    return False
