@@ -51,10 +51,12 @@ def seeds(count: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def played(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Played]]]:
-    """Every stream that was asked for, played in processes side by side."""
+    """Every stream that was asked for, played in processes side by side: as many as there are
+    cores for this part of the tests, while another part needs Spark."""
     wanted = _wanted(request.session.items)
+    parts = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
+    with ProcessPoolExecutor(max(1, (os.cpu_count() or 1) // parts), mp_context=spawn) as pool:
         yield {seed: pool.submit(play_seed, seed) for seed in wanted}
         pool.shutdown(cancel_futures=True)
 
