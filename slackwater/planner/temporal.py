@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
-from slackwater.algebra.relation import Scan
 from slackwater.planner.problem import Problem
 from slackwater.tvr.memo import CHANGED, SUMS_CHANGED, Member, Memo, Ref
 
@@ -99,7 +98,7 @@ class Timeline:
             count = found.change.rows
         else:
             count = found.before if trait.old else found.after
-        if trait.wanted is None or (isinstance(ref.tvr.node, Scan) and not count):
+        if trait.wanted is None:
             return count
         wanted = sum(
             self.rows(self.timed(r, timed.start, timed.end))

@@ -26,6 +26,7 @@ from slackwater.algebra.relation import (
     Union,
     Window,
 )
+from slackwater.tvr.restrict import equal_sides
 from slackwater.types import BOOLEAN
 
 GUESSED_DISTINCT = 0.8
@@ -147,27 +148,15 @@ class Domain:
         measured = self.known.selectivity(node)
         if measured is not None:
             return measured
-        result, width = 1.0, node.left.width
+        result = 1.0
         for part in conjuncts(node.condition):
-            sides = self._equality(part, width)
+            sides = equal_sides(part, node.left.width)
             if sides is None:
                 result *= self._share(node, part)
                 continue
             left, right = sides
-            result /= max(
-                self.distinct(node.left, [left]), self.distinct(node.right, [shift(right, -width)])
-            )
+            result /= max(self.distinct(node.left, [left]), self.distinct(node.right, [right]))
         return result
-
-    def _equality(self, part: Expr, width: int) -> tuple[Expr, Expr] | None:
-        """The two sides of an equality between both inputs of a join."""
-        if not (isinstance(part, Call) and part.name in ("=", "<=>")):
-            return None
-        for a, b in (part.args, part.args[::-1]):
-            left, right = used_columns(a), used_columns(b)
-            if left and right and max(left) < width <= min(right):
-                return a, b
-        return None
 
     def _share(self, node: Relation, predicate: Expr) -> float:
         """The share of rows for which a predicate is true."""

@@ -42,8 +42,8 @@ class Restrictable(Relation):
     """A relation that knows itself what it is when it is restricted."""
 
     def restricted(self, keys: Keys, wanted: Relation) -> Relation | None:
-        """It, restricted to keys; None where only its rows can be."""
-        raise NotImplementedError
+        """It, restricted to keys; None, as here, where only its rows can be."""
+        return None
 
 
 def restrict(relation: Relation, keys: Keys, wanted: Relation) -> Relation:
@@ -107,17 +107,19 @@ def chosen(wanted: Relation, places: Sequence[int]) -> Relation:
 
 def equi_keys(join: Join) -> list[tuple[Expr, Expr]]:
     """(left side, right side over its own row) of the join's equalities."""
-    width = join.left.width
-    pairs = []
-    for part in conjuncts(join.condition):
-        if not (isinstance(part, Call) and part.name in ("=", "<=>")):
-            continue
+    sides = (equal_sides(part, join.left.width) for part in conjuncts(join.condition))
+    return [pair for pair in sides if pair is not None]
+
+
+def equal_sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
+    """The sides of an equality between both inputs of a join, the left of which has so many
+    columns; each side over its own row."""
+    if isinstance(part, Call) and part.name in ("=", "<=>"):
         for a, b in (part.args, part.args[::-1]):
             left, right = used_columns(a), used_columns(b)
             if left and right and max(left) < width <= min(right):
-                pairs.append((a, shift(b, -width)))
-                break
-    return pairs
+                return a, shift(b, -width)
+    return None
 
 
 def _join(join: Join, keys: Keys, wanted: Relation) -> Relation:
