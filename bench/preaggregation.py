@@ -192,7 +192,11 @@ class _Bench:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         memory = f"{total // 8 // 2**20}MiB"
         return slackwater.connect(
-            self._folder / "warehouse", compact=False, local_memory=memory, **settings
+            self._folder / "warehouse",
+            compact=False,
+            local_memory=memory,
+            refresh="incremental",
+            **settings,
         )
 
     def play(self, batch: Batch, size: int) -> None:

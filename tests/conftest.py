@@ -60,8 +60,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group(item: pytest.Item) -> str:
-    """What one process runs: all tests on Spark, which share a session, and those of a file."""
-    return "spark" if item.get_closest_marker("spark") else item.location[0]
+    """What one process runs: all tests on the shared Spark session, and those of a file. Tests
+    that ask for a Java alone start a process of their own with it."""
+    asked = set(getattr(item, "fixturenames", ()))
+    starts_own = "java_home" in asked and not SPARK_FIXTURES & asked
+    shares = item.get_closest_marker("spark") and not starts_own
+    return "spark" if shares else item.location[0]
 
 
 @pytest.fixture(scope="session")
@@ -103,20 +107,22 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Warehouse]:
-    """An empty warehouse on the local engine."""
+    """An empty warehouse on the local engine. Views follow their changes, whatever the cost."""
     import slackwater
 
-    with slackwater.connect(tmp_path / "warehouse", placement="local") as warehouse:
+    settings = {"placement": "local", "refresh": "incremental"}
+    with slackwater.connect(tmp_path / "warehouse", **settings) as warehouse:
         yield warehouse
 
 
 @pytest.fixture
 def spark_db(tmp_path: Path, spark: SparkSession) -> Iterator[Warehouse]:
-    """An empty warehouse that runs everything on the shared Spark session."""
+    """An empty warehouse that runs everything, by changes where it can, on the shared session."""
     import slackwater
 
     path = tmp_path / "spark_warehouse"
-    with slackwater.connect(path, placement="spark", spark=spark) as warehouse:
+    settings = {"placement": "spark", "refresh": "incremental", "spark": spark}
+    with slackwater.connect(path, **settings) as warehouse:
         yield warehouse
 
 

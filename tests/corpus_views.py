@@ -122,7 +122,7 @@ class _House:
         opened: ExitStack,
     ) -> None:
         path = folder / f"warehouse-{placement}"
-        settings = {"spark": spark, "local_memory": MEMORY}
+        settings = {"spark": spark, "local_memory": MEMORY, "refresh": "incremental"}
         self.changer = opened.enter_context(slackwater.connect(path, placement="local", **settings))
         self.refresher = opened.enter_context(
             slackwater.connect(path, placement=placement, **settings)

@@ -25,10 +25,9 @@ from slackwater.algebra.relation import (
 from slackwater.sql import build
 from slackwater.tvr.delta import Deltas, Note
 from slackwater.tvr.laws.keyed import affected, shared_partition
-from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.restrict import Keys, distinct_keys, equi_keys, restrict
 from slackwater.types import BIGINT
-from slackwater.work.upkeep import Upkeep, Upkept
+from slackwater.work.upkeep import Following, Upkeep, Upkept
 
 FEW_ROWS = 1_000
 MOST_KEYS = 0.5
@@ -62,13 +61,13 @@ class MeasuredUpkeep(Upkeep):
 
     readings: ClassVar[dict[str, list[Reading]]] = {}
 
-    def incremental(self, plan: Maintenance) -> Upkept:
-        done = super().incremental(plan)
-        self.readings[self.view.name] = self._counted()
+    def incremental(self, following: Following) -> Upkept:
+        done = super().incremental(following)
+        self.readings[self.view.name] = self._counted(following.deltas)
         return done
 
-    def _counted(self) -> list[Reading]:
-        asked = [(node, note, *pair) for node, note, pair in _inputs(self.deltas)]
+    def _counted(self, deltas: Deltas) -> list[Reading]:
+        asked = [(node, note, *pair) for node, note, pair in _inputs(deltas)]
         counts = self._count([r for _, _, rows, read in asked for r in (rows, read)])
         sizes = iter(counts)
         return [

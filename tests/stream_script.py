@@ -18,7 +18,7 @@ import slackwater
 from slackwater.engine.compare import compare
 
 nan, inf = float("nan"), float("inf")
-db = slackwater.connect(tempfile.mkdtemp(), placement={placement!r})
+db = slackwater.connect(tempfile.mkdtemp(), placement={placement!r}, refresh="incremental")
 
 
 def change(table, rows, weights=None):

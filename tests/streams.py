@@ -387,7 +387,8 @@ class NoSpark:
 def opening(**settings: Any) -> Opening:
     """Opens warehouses in scratch folders. Tables live on the local engine; views are refreshed
     with these settings, by default there too."""
-    local: dict[str, Any] = {"placement": "local", "spark": NoSpark()}
+    followed = {"refresh": "incremental"}  # whatever that costs
+    local: dict[str, Any] = {"placement": "local", "spark": NoSpark(), **followed}
 
     @contextmanager
     def opened() -> Iterator[tuple[Warehouse, Warehouse]]:
@@ -395,7 +396,7 @@ def opening(**settings: Any) -> Opening:
             if not settings:
                 yield db, db
                 return
-            with slackwater.connect(folder, **settings) as refresher:
+            with slackwater.connect(folder, **followed, **settings) as refresher:
                 yield db, refresher
 
     return opened

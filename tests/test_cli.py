@@ -125,6 +125,7 @@ def test_refresh_reports_what_it_did(filled: Run) -> None:
     assert report["reasons"] == []
     assert report["engine"] == "local"
     assert report["steps"]
+    assert report["choice"]["method"] == "incremental"
     assert "summary" in filled("refresh").stdout
 
 

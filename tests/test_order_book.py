@@ -119,5 +119,6 @@ def test_every_query_follows_the_book(db: Warehouse, rng: random.Random, price: 
 def test_so_it_does_when_spark_refreshes(
     db: Warehouse, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:
-    with slackwater.connect(tmp_path / "warehouse", placement="spark", spark=spark) as refresher:
+    settings = {"placement": "spark", "spark": spark, "refresh": "incremental"}
+    with slackwater.connect(tmp_path / "warehouse", **settings) as refresher:
         play(db, refresher, rng, "DECIMAL(10,2)", 2)

@@ -256,7 +256,9 @@ CLERKS = "SELECT c.town, SUM(x.price) AS n FROM sales x JOIN clerks c ON x.shop 
 def shops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Warehouse]:
     """Sales in shops with twenty clerks each; there is always time to look."""
     monkeypatch.setattr(preaggregation, "FIXED_ROWS", {"local": 0})
-    with slackwater.connect(tmp_path / "w", placement="local", spark=NoSpark()) as db:
+    with slackwater.connect(
+        tmp_path / "w", placement="local", spark=NoSpark(), refresh="incremental"
+    ) as db:
         db.sql("CREATE TABLE shops (shop BIGINT, town STRING)")
         db.sql("CREATE TABLE clerks (shop BIGINT, town STRING)")
         db.sql("CREATE TABLE sales (shop BIGINT, price DECIMAL(9,2), kind STRING)")
@@ -355,7 +357,12 @@ def test_a_row_that_the_join_drops_cannot_raise(shops: Warehouse, tmp_path: Path
     rows = [{"shop": i % 3, "price": Decimal(1), "kind": str(i % 3)} for i in range(200)]
     rows += [{"shop": -1, "price": Decimal(1), "kind": "none"}] * 200
     shops.append("sales", rows)
-    settings = {"placement": "local", "spark": NoSpark(), "preaggregation": "on"}
+    settings = {
+        "placement": "local",
+        "spark": NoSpark(),
+        "preaggregation": "on",
+        "refresh": "incremental",
+    }
     with slackwater.connect(tmp_path / "w", **settings) as db:
         assert SUMMED_FIRST in laws_of(db)
 

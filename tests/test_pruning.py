@@ -25,7 +25,7 @@ SMALL, LARGE = 300_000, 1_200_000
 
 
 def filled(path: Path, rows: int) -> Warehouse:
-    db = slackwater.connect(path, placement="local", compact=False)
+    db = slackwater.connect(path, placement="local", compact=False, refresh="incremental")
     db.sql("CREATE TABLE t (k BIGINT, x BIGINT)")
     numbers = pa.array(range(rows), pa.int64())
     db.append("t", pa.table({"k": pa.compute.divide(numbers, 4), "x": numbers}))

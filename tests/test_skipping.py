@@ -155,7 +155,7 @@ def test_a_change_of_the_newest_keys_leaves_older_segments_alone(
     placement: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     spark = request.getfixturevalue("spark") if placement == "spark" else None
-    settings = {"compact": False, "spark": spark}
+    settings = {"compact": False, "spark": spark, "refresh": "incremental"}
     with (
         slackwater.connect(tmp_path / "w", placement="local", **settings) as db,
         slackwater.connect(tmp_path / "w", placement=placement, **settings) as refresher,
@@ -174,7 +174,9 @@ def test_a_change_of_the_newest_keys_leaves_older_segments_alone(
         assert {r.mode for r in reports} == {"incremental"}  # nobody missed the files
         assert {r.engine for r in reports} == {placement}
         for i, one in enumerate(oldest):
-            (tmp_path / f"away-{i}").rename(tmp_path / "w" / one.path)
+            target = tmp_path / "w" / one.path
+            target.parent.mkdir(parents=True, exist_ok=True)  # empty folders may be collected
+            (tmp_path / f"away-{i}").rename(target)
         assert all(db.verify(view) for view in VIEWS)
 
 

@@ -76,10 +76,12 @@ class Trap:
 def opened(request: pytest.FixtureRequest, folder: Path) -> Iterator[Trap]:
     """The trap of a fixture whose parameter is an engine."""
     with ExitStack() as stack:
-        db = stack.enter_context(slackwater.connect(folder / "trap", placement="local"))
+        followed = {"refresh": "incremental"}  # whatever that costs
+        local = {"placement": "local", **followed}
+        db = stack.enter_context(slackwater.connect(folder / "trap", **local))
         if request.param == "local":
             yield Trap(db, db)
             return
         session = request.getfixturevalue("spark")
-        settings = {"placement": "spark", "spark": session}
+        settings = {"placement": "spark", "spark": session, **followed}
         yield Trap(db, stack.enter_context(slackwater.connect(folder / "trap", **settings)))

@@ -77,7 +77,9 @@ def view_names(db: Warehouse) -> list[str]:
 def as_dict(report: RefreshReport) -> dict[str, Any]:
     """A report as plain data, its steps included."""
     computed = {"engine": report.engine, "cpu_seconds": report.cpu_seconds}
-    return dataclasses.asdict(report) | computed
+    plain = dataclasses.replace(report, choice=None)
+    choice = None if report.choice is None else report.choice.to_json(report.engine)
+    return dataclasses.asdict(plain) | computed | {"choice": choice}
 
 
 def _print_reports(own: Session, reports: list[RefreshReport]) -> None:

@@ -216,6 +216,8 @@ class Runner:
         placement = Placement("local", "there is nothing to compute")
         if outputs:
             placement = self.place(relations, sources, step.load)
+            if step.engine and placement.engine != step.engine:
+                placement = Placement(step.engine, "it costs less there")
         with self._measured(step.name, placement) as measure:
             segments = nothing | self._write(step, run, sources, measure)
             written = [s for found in segments.values() for s in found]

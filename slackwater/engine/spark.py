@@ -72,6 +72,11 @@ class SparkEngine:
         return self._session is not None
 
     @property
+    def is_running(self) -> bool:
+        """Is there a session already?"""
+        return self.started or self._given is not None
+
+    @property
     def session(self) -> SparkSession:
         """The session, started on first use."""
         with self._lock:
@@ -261,7 +266,7 @@ class SparkEngine:
     @property
     def is_available(self) -> bool:
         """Is there a session, or a Java to start one with?"""
-        return self._given is not None or self.started or (java_version() or 0) >= NEEDED
+        return self.is_running or (java_version() or 0) >= NEEDED
 
     def close(self) -> None:
         """Let go of a session that we did not get from the user."""

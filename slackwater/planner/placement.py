@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from slackwater.algebra.expr import is_portable
 from slackwater.algebra.relation import Generate, Opaque, Relation
@@ -49,6 +50,7 @@ def choose(relations: Sequence[Relation], input_bytes: int, limit: int, setting:
     return Placement("local", f"input of {input_bytes:,} bytes is small")
 
 
+@lru_cache(maxsize=250)
 def not_local(relation: Relation) -> str | None:
     """Why the relation needs Spark; None if it does not."""
     for node in relation.walk():

@@ -23,6 +23,7 @@ class WriteSegments:
     name: str  # what the step is called in displays
     outputs: tuple[Output, ...]
     load: bool = True  # a load or recompute, for which the threshold is low
+    engine: str = ""  # where it runs, if that was decided
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, singledispatchmethod
+from functools import cached_property, singledispatch
 
 from slackwater.algebra.expr import columns
 from slackwater.algebra.relation import (
@@ -94,7 +94,7 @@ class Estimates:
         if node not in self._found:
             for below in node.walk():  # a plan may be deeper than Python's stack
                 if below not in self._found:
-                    self._found[below] = self._estimate(below)
+                    self._found[below] = _estimate(below, self)
         return self._found[node]
 
     @cached_property
@@ -102,120 +102,137 @@ class Estimates:
         """Values and selectivities, as at the end of the interval."""
         return Domain(self._known, lambda node: self.of(node).after)
 
-    @singledispatchmethod
-    def _estimate(self, node: Relation) -> Rows:
-        raise AssertionError(f"no estimate for {type(node).__name__}")
+    def source(self, name: str) -> Rows:
+        """The rows of a source."""
+        return self._sources[name]
 
-    @_estimate.register
-    def _(self, node: Scan) -> Rows:
-        return self._sources[node.source]
 
-    @_estimate.register
-    def _(self, node: Constants) -> Rows:
-        return Rows(len(node.rows))
+@singledispatch
+def _estimate(node: Relation, own: Estimates) -> Rows:
+    raise AssertionError(f"no estimate for {type(node).__name__}")
 
-    @_estimate.register(Project | Sort | Bag)
-    def _(self, node: Project | Sort | Bag) -> Rows:
-        return self.of(node.input)
 
-    @_estimate.register
-    def _(self, node: Filter) -> Rows:
-        """An update may move a row across the predicate: then it is a delete or an insert."""
-        below, kept = self.of(node.input), self.domain.kept(node)
-        change = below.change
-        crossing = change.updates * MOVED * kept * (1 - kept)
-        return Rows(
-            below.before * kept,
-            Change(
-                change.inserts * kept + crossing,
-                change.updates * kept - crossing,
-                change.deletes * kept + crossing,
-            ),
-        )
+@_estimate.register
+def _(node: Scan, own: Estimates) -> Rows:
+    return own.source(node.source)
 
-    @_estimate.register
-    def _(self, node: Union) -> Rows:
-        parts = [self.of(part) for part in node.parts]
-        return Rows(sum(p.before for p in parts), sum((p.change for p in parts), Change()))
 
-    @_estimate.register
-    def _(self, node: Expand) -> Rows:
-        return _times(self.of(node.input), len(node.projections))
+@_estimate.register
+def _(node: Constants, own: Estimates) -> Rows:
+    return Rows(len(node.rows))
 
-    @_estimate.register
-    def _(self, node: Generate) -> Rows:
-        return _times(self.of(node.input), GENERATED)
 
-    @_estimate.register
-    def _(self, node: Aggregate) -> Rows:
-        below = self.of(node.input)
-        if not node.keys:
-            return Rows(1.0, Change(updates=min(1.0, below.change.rows)))
-        return groups(below, self.domain.possible(node.input, node.keys))
+@_estimate.register(Project | Sort | Bag)
+def _(node: Project | Sort | Bag, own: Estimates) -> Rows:
+    return own.of(node.input)
 
-    @_estimate.register
-    def _(self, node: Distinct) -> Rows:
-        row = columns(node.input.schema)
-        return groups(self.of(node.input), self.domain.possible(node.input, row))
 
-    @_estimate.register
-    def _(self, node: Window) -> Rows:
-        """Rows of a partition that changed may all change."""
-        below = self.of(node.input)
-        keys = [key for call in node.calls for key in call.partition_by]
-        partitions = self.domain.distinct(node.input, keys)
-        touched = drawn(partitions, below.change.rows)
-        others = max(0.0, below.after * touched / partitions - below.change.inserts)
-        change = below.change
-        return Rows(
-            below.before, Change(change.inserts, max(change.updates, others), change.deletes)
-        )
+@_estimate.register
+def _(node: Filter, own: Estimates) -> Rows:
+    """An update may move a row across the predicate: then it is a delete or an insert."""
+    below, kept = own.of(node.input), own.domain.kept(node)
+    change = below.change
+    crossing = change.updates * MOVED * kept * (1 - kept)
+    return Rows(
+        below.before * kept,
+        Change(
+            change.inserts * kept + crossing,
+            change.updates * kept - crossing,
+            change.deletes * kept + crossing,
+        ),
+    )
 
-    @_estimate.register
-    def _(self, node: TopK) -> Rows:
-        below = self.of(node.input)
-        if node.limit is None:
-            return below
-        before, after = min(below.before, node.limit), min(below.after, node.limit)
-        moved = min(below.change.rows * after / max(1.0, below.after), min(before, after))
-        grown = after - before
-        return Rows(before, Change(moved + max(0.0, grown), 0.0, moved + max(0.0, -grown)))
 
-    @_estimate.register
-    def _(self, node: SetOp) -> Rows:
-        """A row's copies on the other side decide, as a partner does."""
-        left, right = self.of(node.left), self.of(node.right)
-        row = columns(node.left.schema)
-        values = max(
-            self.domain.possible(node.left, row),
-            self.domain.possible(node.right, columns(node.right.schema)),
-        )
-        if not node.all:
-            left = groups(left, values)
-        match = 1 / values
-        return _semi(left, right, match) if node.how == "intersect" else _anti(left, right, match)
+@_estimate.register
+def _(node: Union, own: Estimates) -> Rows:
+    parts = [own.of(part) for part in node.parts]
+    return Rows(sum(p.before for p in parts), sum((p.change for p in parts), Change()))
 
-    @_estimate.register
-    def _(self, node: Opaque) -> Rows:
-        """Nobody knows: as many rows as the largest input, all of which may change."""
-        size = max((self.of(part).after for part in node.parts), default=1.0)
-        changes = any(self.of(part).change.rows for part in node.parts)
-        return Rows(size, Change(updates=size) if changes else Change())
 
-    @_estimate.register
-    def _(self, node: Join) -> Rows:
-        left, right = self.of(node.left), self.of(node.right)
-        match = min(1.0, self.domain.matching(node))
-        if node.how == "semi":
-            return _semi(left, right, match)
-        if node.how == "anti":
-            return _anti(left, right, match)
-        parts = [_inner(left, right, match)]
-        if node.how in ("left", "full"):
-            parts.append(_anti(left, right, match))
-        if node.how in ("right", "full"):
-            parts.append(_anti(right, left, match))
-        return Rows(sum(p.before for p in parts), sum((p.change for p in parts), Change()))
+@_estimate.register
+def _(node: Expand, own: Estimates) -> Rows:
+    return _times(own.of(node.input), len(node.projections))
+
+
+@_estimate.register
+def _(node: Generate, own: Estimates) -> Rows:
+    return _times(own.of(node.input), GENERATED)
+
+
+@_estimate.register
+def _(node: Aggregate, own: Estimates) -> Rows:
+    below = own.of(node.input)
+    if not node.keys:
+        return Rows(1.0, Change(updates=min(1.0, below.change.rows)))
+    return groups(below, own.domain.possible(node.input, node.keys))
+
+
+@_estimate.register
+def _(node: Distinct, own: Estimates) -> Rows:
+    row = columns(node.input.schema)
+    return groups(own.of(node.input), own.domain.possible(node.input, row))
+
+
+@_estimate.register
+def _(node: Window, own: Estimates) -> Rows:
+    """Rows of a partition that changed may all change."""
+    below = own.of(node.input)
+    keys = [key for call in node.calls for key in call.partition_by]
+    partitions = own.domain.distinct(node.input, keys)
+    touched = drawn(partitions, below.change.rows)
+    others = max(0.0, below.after * touched / partitions - below.change.inserts)
+    change = below.change
+    return Rows(below.before, Change(change.inserts, max(change.updates, others), change.deletes))
+
+
+@_estimate.register
+def _(node: TopK, own: Estimates) -> Rows:
+    below = own.of(node.input)
+    if node.limit is None:
+        return below
+    before, after = min(below.before, node.limit), min(below.after, node.limit)
+    moved = min(below.change.rows * after / max(1.0, below.after), min(before, after))
+    grown = after - before
+    return Rows(before, Change(moved + max(0.0, grown), 0.0, moved + max(0.0, -grown)))
+
+
+@_estimate.register
+def _(node: SetOp, own: Estimates) -> Rows:
+    """A row's copies on the other side decide, as a partner does."""
+    left, right = own.of(node.left), own.of(node.right)
+    row = columns(node.left.schema)
+    values = max(
+        own.domain.possible(node.left, row),
+        own.domain.possible(node.right, columns(node.right.schema)),
+    )
+    if not node.all:
+        left = groups(left, values)
+    match = 1 / values
+    return _semi(left, right, match) if node.how == "intersect" else _anti(left, right, match)
+
+
+@_estimate.register
+def _(node: Opaque, own: Estimates) -> Rows:
+    """Nobody knows: as many rows as the largest input, all of which may change."""
+    size = max((own.of(part).after for part in node.parts), default=1.0)
+    changes = any(own.of(part).change.rows for part in node.parts)
+    return Rows(size, Change(updates=size) if changes else Change())
+
+
+@_estimate.register
+def _(node: Join, own: Estimates) -> Rows:
+    left, right = own.of(node.left), own.of(node.right)
+    match = min(1.0, own.domain.matching(node))
+    if node.how == "semi":
+        return _semi(left, right, match)
+    if node.how == "anti":
+        return _anti(left, right, match)
+    parts = [_inner(left, right, match)]
+    if node.how in ("left", "full"):
+        parts.append(_anti(left, right, match))
+    if node.how in ("right", "full"):
+        parts.append(_anti(right, left, match))
+    return Rows(sum(p.before for p in parts), sum((p.change for p in parts), Change()))
 
 
 def _times(rows: Rows, factor: float) -> Rows:

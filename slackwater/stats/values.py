@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Protocol
 
 from slackwater.algebra.expr import (
     Call,
@@ -17,6 +19,7 @@ from slackwater.algebra.expr import (
 )
 from slackwater.algebra.relation import (
     Aggregate,
+    Bag,
     Expand,
     Filter,
     Join,
@@ -44,8 +47,8 @@ class Values:
 
     distinct: float
     nulls: float = 0.0  # the share of rows
-    low: Any = None
-    high: Any = None
+    low: float | None = None  # of numbers, and of days as their number since 1970
+    high: float | None = None
 
 
 class Known(Protocol):
@@ -80,12 +83,45 @@ def drawn(values: float, rows: float) -> float:
     return min(rows, values * (1 - float((1 - 1 / values) ** rows)))
 
 
+def number(expr: Expr) -> float | None:
+    """A constant as a number; a day as its number since 1970."""
+    value = expr.value if isinstance(expr, Literal) else None
+    match value:
+        case bool() | datetime():
+            return None
+        case date():
+            return float(value.toordinal() - date(1970, 1, 1).toordinal())
+        case int() | float() | Decimal():
+            return float(value)
+    return None
+
+
+def origin(node: Relation, expr: Expr) -> tuple[Scan, str] | None:
+    """The scan and the stored column that an expression over a relation's row is."""
+    while isinstance(expr, Column):
+        match node:
+            case Scan():
+                return node, node.fields[expr.index].name
+            case Project(below, exprs):
+                node, expr = below, exprs[expr.index]
+            case Join(left, right) if expr.index >= left.width:
+                node, expr = right, shift(expr, -left.width)
+            case Join() | Filter() | Window() | Bag():
+                if expr.index >= node.inputs[0].width:
+                    return None
+                node = node.inputs[0]
+            case _:
+                return None
+    return None
+
+
 @dataclass(frozen=True)
 class Domain:
     """Distinct values and selectivities over relations whose sizes are known."""
 
     known: Known
     count: Count
+    _found: dict[tuple[Relation, int], float] = field(default_factory=dict, repr=False)
 
     # -- how many values
 
@@ -110,6 +146,12 @@ class Domain:
         return self.distinct(node, [c for c in expr.walk() if isinstance(c, Column)])
 
     def _column(self, node: Relation, i: int) -> float:
+        key = (node, i)
+        if key not in self._found:
+            self._found[key] = self._values(node, i)
+        return self._found[key]
+
+    def _values(self, node: Relation, i: int) -> float:
         match node:
             case Scan():
                 known = self.known.values(node.source, node.fields[i].name)
@@ -202,21 +244,8 @@ class Domain:
 
     def _stored(self, node: Relation, expr: Expr) -> Values | None:
         """What is known of the stored column that an expression is."""
-        while isinstance(expr, Column):
-            match node:
-                case Scan():
-                    return self.known.values(node.source, node.fields[expr.index].name)
-                case Project(below, exprs):
-                    node, expr = below, exprs[expr.index]
-                case Join(left, right) if expr.index >= left.width:
-                    node, expr = right, shift(expr, -left.width)
-                case Join() | Filter() | Window():
-                    if expr.index >= node.inputs[0].width:
-                        return None
-                    node = node.inputs[0]
-                case _:
-                    return None
-        return None
+        found = origin(node, expr)
+        return None if found is None else self.known.values(found[0].source, found[1])
 
     def _nulls(self, node: Relation, expr: Expr) -> float:
         if not expr.nullable:
@@ -229,13 +258,9 @@ class Domain:
         (left, right), name = call.args, call.name
         if isinstance(left, Literal):
             left, right, name = right, left, name.translate(str.maketrans("<>", "><"))
-        known = self._stored(node, left)
-        bound = right.value if isinstance(right, Literal) else None
+        known, bound = self._stored(node, left), number(right)
         if known is None or bound is None or known.low is None or known.high is None:
             return RANGE
-        try:
-            below = float((bound - known.low) / (known.high - known.low))
-        except (TypeError, ZeroDivisionError, OverflowError):
-            return RANGE
-        below = min(1.0, max(0.0, below))
+        width = known.high - known.low
+        below = min(1.0, max(0.0, (bound - known.low) / width)) if width else float("<" in name)
         return (1 - known.nulls) * (below if "<" in name else 1 - below)

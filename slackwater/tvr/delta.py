@@ -46,13 +46,15 @@ class Deltas:
     """Changes of every operator of a query, given which sources changed.
 
     `weighted`: sources that are stored with weights other than one. `pays`: which changes are
-    summed up before they are joined.
+    summed up before they are joined. `forms`: operators whose change is that of other operators
+    that give the same rows.
     """
 
     changed: frozenset[str] = frozenset()
     weighted: frozenset[str] = frozenset()
     states: Mapping[Relation, State] = field(default_factory=dict)
     pays: Pays = never
+    forms: Mapping[Relation, Relation] = field(default_factory=dict)
     notes: dict[Relation, Note] = field(default_factory=dict)
     _changes: dict[Relation, bool] = field(default_factory=dict)
     _deltas: dict[Relation, Relation] = field(default_factory=dict)
@@ -162,6 +164,12 @@ class Deltas:
     def _delta(self, node: Relation) -> Relation:
         if node in self.states:
             return self.states[node].delta(self)
+        return self.by_law(node)
+
+    def by_law(self, node: Relation) -> Relation:
+        """The change of a relation, whether anything is kept of it or not."""
+        if node in self.forms:
+            return self.sure(self.forms[node])
         if isinstance(node, Scan):
             return self._scan(node, CHANGE)
         if isinstance(node, Union):

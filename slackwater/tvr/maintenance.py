@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.relation import Join, Project, Relation
+from slackwater.tvr.methods import higher_order
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.states import State, choose_states
 from slackwater.tvr.states.rows import RowState
@@ -18,6 +19,8 @@ class Maintenance:
 
     root: Relation
     states: Mapping[Relation, State]
+    forms: Mapping[Relation, Relation] = field(default_factory=dict)
+    """Operators whose change is computed in another form."""
 
     @property
     def kept(self) -> tuple[State, ...]:
@@ -39,6 +42,37 @@ def maintenance(
     if root in states and _is_rows(states[root]):
         states[root] = RowState(root, view, tuple(f.name for f in schema))
     return Maintenance(root, states)
+
+
+def with_parts_kept(
+    plan: Maintenance, pivot: Callable[[Join], int | None], id_of: Callable[[Relation], str]
+) -> Maintenance | None:
+    """The same with joins around an input each, and the parts that it is joined with kept; None
+    where no join has such parts."""
+    forms: dict[Relation, Project] = {}
+    for join in _whole_joins(plan.root):
+        place = pivot(join)
+        form = None if place is None else higher_order.around(join, place)
+        if form is not None:
+            forms[join] = form
+    if not forms:
+        return None
+    states: dict[Relation, State] = {}
+    for node in plan.root.walk():  # a part reads what is below its join
+        for part in higher_order.parts(forms[node]) if node in forms else ():
+            states[part] = RowState(part, id_of(part))
+        if node in plan.states:
+            states[node] = plan.states[node]
+    return Maintenance(plan.root, states, forms)
+
+
+def _whole_joins(root: Relation) -> Iterator[Join]:
+    """Inner joins that are not part of a larger one."""
+    seen: set[Relation] = set()
+    for node in reversed(list(root.walk())):  # those above first
+        if isinstance(node, Join) and node.how == "inner" and node not in seen:
+            seen |= higher_order.spread(node).joins
+            yield node
 
 
 def _is_rows(state: State) -> bool:

@@ -31,7 +31,10 @@ from slackwater.planner.placement import LOAD_BYTES, PLACEMENTS, QUERY_BYTES
 from slackwater.sql.bind import Bound
 from slackwater.tvr import preaggregate
 from slackwater.tvr.zset import with_weight
+from slackwater.work.experience import Experience
+from slackwater.work.profiling import Profiling
 
+REFRESHES = ("auto", "incremental", "incremental strict", "full")
 COLLECT_SECONDS = 10.0
 """From one collection of garbage to the next, at least."""
 
@@ -53,10 +56,12 @@ class Settings:
     at_once: int = max(1, (os.cpu_count() or 2) // 2)  # views that are refreshed side by side
     compact: bool = True  # merge small segments beside the work
     preaggregation: str = "auto"  # are changes summed up before they are joined?
+    refresh: str = "auto"  # of views that do not say themselves
 
     def __post_init__(self) -> None:
         _require("placement", self.placement, PLACEMENTS)
         _require("preaggregation", self.preaggregation, preaggregate.MODES)
+        _require("refresh", self.refresh, REFRESHES)
         if self.at_once < 1:
             raise UserError(
                 f"at_once = {self.at_once} is too few.", code="BAD_OPTION", hint="Use 1 or more."
@@ -83,7 +88,13 @@ class House:
     matches: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
     """By state and table: the table's rows, and how many each of them gives when it is joined."""
     bound: Bound = field(default_factory=Bound)
+    experience: Experience = field(init=False)
+    profiling: Profiling = field(init=False)
     _collected: float = -inf
+
+    def __post_init__(self) -> None:
+        self.experience = Experience(self.catalog)
+        self.profiling = Profiling(self.catalog, self.runner.local)
 
     @classmethod
     def open(cls, root: Path, settings: Settings) -> House:

@@ -12,9 +12,6 @@ from slackwater.sources import parquet
 from slackwater.tvr.time import CHANGE, NEW, OLD, split
 from slackwater.work.world import World
 
-TOO_LARGE = 0.5
-SMALL = 10_000
-
 
 class Interval:
     """From the versions that a view was computed at to those of this run."""
@@ -35,7 +32,8 @@ class Interval:
         old = tuple(s for s in kept if s.version <= seen)
         return {OLD: old, CHANGE: (*new, *pending)}.get(time, (*kept, *pending))
 
-    def _external(self, id: str) -> Table | None:
+    def external(self, id: str) -> Table | None:
+        """The table of a source whose files are not ours."""
         if id in self.view.depends:
             source = self.world.snapshot.get(id)
             if isinstance(source, Table) and source.source == "parquet":
@@ -46,12 +44,20 @@ class Interval:
         before = self.view.as_of[table.id]
         return parquet.compare(before, self.world.files(table), table.name, self.view.name)
 
+    def files(self, table: Table, time: str) -> tuple[parquet.File, ...]:
+        """The files of an external table before, after or of the change; else all."""
+        files = self.world.files(table)
+        if time in (OLD, CHANGE):
+            new = set(self._files(table).added)
+            files = tuple(f for f in files if (f in new) == (time == CHANGE))
+        return files
+
     def broken(self) -> list[str]:
         """Why the changes of some source are not known; nothing where all are."""
         return list(dict.fromkeys(r for id in self.view.depends for r in self._broken(id)))
 
     def _broken(self, id: str) -> Iterable[str]:
-        external = self._external(id)
+        external = self.external(id)
         if id not in self.view.as_of:
             yield "SOURCE_REPLACED"
         elif external is not None:
@@ -69,7 +75,7 @@ class Interval:
         return frozenset(id for id in self.view.depends if self._has_changed(id))
 
     def _has_changed(self, id: str) -> bool:
-        external = self._external(id)
+        external = self.external(id)
         if external is not None:
             return bool(self._files(external).added)
         return any(s.rows for s in self.segments(id, CHANGE))
@@ -80,16 +86,9 @@ class Interval:
         return frozenset(
             id
             for id in self.view.depends
-            if self._external(id) is None
+            if self.external(id) is None
             and any(s.min_weight != 1 or s.max_weight != 1 for s in self.segments(id, NEW))
         )
-
-    def is_large(self) -> bool:
-        """Did more than half of what changed at all change?"""
-        managed = [id for id in self.changed if self._external(id) is None]
-        change = sum(s.rows for id in managed for s in self.segments(id, CHANGE))
-        before = sum(s.rows for id in managed for s in self.segments(id, OLD))
-        return change > SMALL and change > TOO_LARGE * before
 
     def sources(
         self, relations: Iterable[Relation], making: Collection[str] = ()
@@ -103,12 +102,9 @@ class Interval:
         id, time = split(scan.source)
         if not time:
             return self.world.source(scan)
-        table = self._external(id)
+        table = self.external(id)
         if table is not None:
-            files = self.world.files(table)
-            if time in (OLD, CHANGE):
-                new = set(self._files(table).added)
-                files = tuple(f for f in files if (f in new) == (time == CHANGE))
+            files = self.files(table, time)
             size = sum(f.bytes for f in files)
             return Files(tuple(f.path for f in files), table.schema, size, weights=True)
         log = Log(self.segments(id, time), scan.fields[:-1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from slackwater.algebra.relation import Relation
@@ -27,9 +27,11 @@ from slackwater.catalog.model import (
 from slackwater.engine.publish import publish_view
 from slackwater.engine.runner import measurements
 from slackwater.errors import StateError, UserError
+from slackwater.planner.choice import PLAIN
 from slackwater.planner.steps import StepReport
 from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr.maintenance import Maintenance
+from slackwater.work.choosing import Choice, choose_way
 from slackwater.work.house import House
 from slackwater.work.reasons import REWRITES
 from slackwater.work.side_by_side import side_by_side
@@ -49,6 +51,7 @@ class RefreshReport:
     seconds: float = 0.0
     steps: list[StepReport] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)  # what was done where, and why
+    choice: Choice | None = None  # the ways there were, and what they were expected to cost
 
     @property
     def engine(self) -> str:
@@ -75,6 +78,7 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
         with work.world.steady_files():
             work.refresh(_order(work.world, names))
         house.catalog.commit([run.requirement, *lease.requirements, *work.requires], work.updates())
+        work.learn()
     publish(house, [v.id for v in wanted])
     house.collect_garbage()
     return work.reports
@@ -143,6 +147,15 @@ class _Work:
         self.requires: list[Any] = []
         self._updates: list[Update] = []
         self._versions: dict[str, int] = {}
+        self._events: list[dict[str, Any]] = []
+        self._queries: dict[str, Relation] = {}  # of views computed in full
+
+    def learn(self) -> None:
+        """Remember what the work cost, and look at what is read for the first time."""
+        for event in self._events:
+            self.world.house.experience.learn(event)
+        for query in self._queries.values():
+            self.world.house.profiling.look(self.world, query)
 
     def updates(self) -> list[Update]:
         """What the commit changes."""
@@ -176,6 +189,8 @@ class _Work:
         else:
             done = self._upkept(upkeep, reasons, met)
             updates, report = done.updates, self._report(view, done)
+            if report.mode == "full":
+                self._queries[view.id] = relation
         report.seconds = time.perf_counter() - started
         return report, updates, seen
 
@@ -193,38 +208,77 @@ class _Work:
         reasons = upkeep.interval.broken()
         if "NOT_DETERMINISTIC" in met:
             reasons.append("NOT_DETERMINISTIC")
-        if view.options.get("refresh", "").lower() == "full":
+        if self._option(view) == "full":
             reasons.append("FULL_BY_OPTION")
-        if not reasons and upkeep.interval.is_large():
-            reasons.append("CHANGE_TOO_LARGE")
         return reasons
 
     def _upkept(self, upkeep: Upkeep, reasons: list[str], met: dict[str, str]) -> Upkept:
         view = upkeep.view
-        if "NOT_DETERMINISTIC" in met or view.options.get("refresh", "").lower() == "full":
-            _refuse_strict(view, reasons)
+        if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
+            self._refuse_strict(view, reasons)
             return upkeep.plain(reasons)
         plan = upkeep.maintenance()
         if not reasons and upkeep.missing(plan):
             reasons = ["STATE_MISSING"]
-        if reasons:
-            _refuse_strict(view, reasons)
-            return _recomputed(upkeep, plan, reasons)
+        by_cost = self._option(view) == "auto" and not self._is_read(view)
+        choice = choose_way(upkeep, plan, reasons, by_cost and reasons in ([], ["STATE_MISSING"]))
+        upkeep.engine = choice.chosen.engine
+        done = self._done(upkeep, plan, choice, reasons)
+        return replace(done, choice=choice)
+
+    def _done(
+        self, upkeep: Upkeep, plan: Maintenance, choice: Choice, reasons: list[str]
+    ) -> Upkept:
+        view, method = upkeep.view, choice.chosen.method
+        if choice.following is None:
+            if method == PLAIN or not reasons:
+                reasons = ["CHANGE_TOO_LARGE"]
+            self._refuse_strict(view, reasons)
+            return upkeep.plain(reasons) if method == PLAIN else _recomputed(upkeep, plan, reasons)
         try:
-            done = upkeep.incremental(plan)
+            done = upkeep.incremental(choice.following)
+            if choice.building is not None:
+                done = upkeep.build(choice.building, done)
         except UserError:  # data that some step cannot compute with, which may be gone by now
-            _refuse_strict(view, ["STEP_RAISED"])
+            self._refuse_strict(view, ["STEP_RAISED"])
             upkeep.forget()
             return _recomputed(upkeep, plan, ["STEP_RAISED"])
-        _refuse_strict(view, [r for r in done.reasons if r != "BUFFER_REFILLED"])
+        self._refuse_strict(view, [r for r in done.reasons if r != "BUFFER_REFILLED"])
         return done
+
+    def _option(self, view: View) -> str:
+        """How the view may be refreshed: by its own option, or as the warehouse was opened."""
+        option = view.options.get("refresh") or self.world.house.settings.refresh
+        return " ".join(option.lower().split())
+
+    def _is_read(self, view: View) -> bool:
+        """Does another view follow the changes of this one?"""
+        return any(view.id in other.depends for other in self.world.snapshot.views())
+
+    def _refuse_strict(self, view: View, reasons: list[str]) -> None:
+        wanted = {"FIRST_REFRESH", "FULL_REQUESTED"}
+        if self._option(view) == "incremental strict" and set(reasons) - wanted:
+            raise UserError(
+                f"View '{view.name}' must be refreshed incrementally, and cannot be: "
+                f"{', '.join(reasons)}.",
+                code="NOT_INCREMENTAL",
+                hint="; ".join(REWRITES[r] for r in reasons if r in REWRITES)
+                or "Set refresh = 'auto' to allow a full refresh.",
+            )
 
     def _report(self, view: View, done: Upkept) -> RefreshReport:
         changed = done.mode == "full" or done.rows > 0
         version = view.version + 1 if changed else view.version
         self._versions[view.id] = version
         return RefreshReport(
-            view.name, version, done.mode, done.reasons, done.rows, 0.0, done.steps, done.operators
+            view.name,
+            version,
+            done.mode,
+            done.reasons,
+            done.rows,
+            steps=done.steps,
+            operators=done.operators,
+            choice=done.choice,
         )
 
     def _tell(
@@ -236,9 +290,9 @@ class _Work:
         self.requires += [Exists(id) for id in view.depends]
         if report.mode != "none":
             self._updates.append(SetAsOf(view.id, seen, timestamp()))
-        self._updates.append(
-            WriteEvent(Event("refresh", view.id, timestamp(), self._body(view, report)))
-        )
+        body = self._body(view, report)
+        self._events.append(body)
+        self._updates.append(WriteEvent(Event("refresh", view.id, timestamp(), body)))
 
     def _body(self, view: View, report: RefreshReport) -> dict[str, Any]:
         sizes = {}
@@ -260,8 +314,8 @@ class _Work:
             "view": view.name,
             "version": report.version,
             "mode": report.mode,
-            "candidates": _candidates(report),
-            "chosen": {"full": "recompute", "incremental": "incremental"}.get(report.mode),
+            "candidates": [c.to_json() for c in report.choice.candidates] if report.choice else [],
+            "chosen": report.choice.to_json(report.engine) if report.choice else None,
             "reasons": report.reasons,
             "operators": report.operators,
             "sources": sizes,
@@ -279,26 +333,3 @@ def _recomputed(upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Upkept
     except UserError:
         upkeep.forget()
         return upkeep.plain(list(dict.fromkeys([*reasons, "STEP_RAISED"])))
-
-
-def _candidates(report: RefreshReport) -> list[dict[str, Any]]:
-    """The methods at the view's level, and why one was not applicable."""
-    incremental = report.mode != "full"
-    why = [] if incremental else report.reasons
-    return [
-        {"method": "incremental", "applicable": incremental, "reasons": why},
-        {"method": "recompute", "applicable": True, "reasons": []},
-    ]
-
-
-def _refuse_strict(view: View, reasons: list[str]) -> None:
-    strict = view.options.get("refresh", "").replace(" ", "").lower() == "incrementalstrict"
-    wanted = {"FIRST_REFRESH", "FULL_REQUESTED"}
-    if strict and set(reasons) - wanted:
-        raise UserError(
-            f"View '{view.name}' must be refreshed incrementally, and cannot be: "
-            f"{', '.join(reasons)}.",
-            code="NOT_INCREMENTAL",
-            hint="; ".join(REWRITES[r] for r in reasons if r in REWRITES)
-            or "Set refresh = 'auto' to allow a full refresh.",
-        )

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from slackwater.algebra.explain import describe
 from slackwater.algebra.expr import columns
-from slackwater.algebra.relation import Project, Relation
+from slackwater.algebra.relation import Join, Project, Relation
 from slackwater.catalog import model
 from slackwater.catalog.ids import new_id
 from slackwater.catalog.model import AddSegments, CreateState, Drop, ReplaceSegments, Run, View
 from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
-from slackwater.tvr.maintenance import Maintenance, maintenance
+from slackwater.tvr.maintenance import Maintenance, maintenance, with_parts_kept
 from slackwater.tvr.merging import clustered
+from slackwater.tvr.methods.higher_order import around, parts, spread
 from slackwater.tvr.prune import prune
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import END, BufferState
-from slackwater.tvr.time import NEW
+from slackwater.tvr.time import CHANGE, NEW
 from slackwater.types import WEIGHT, Schema
 from slackwater.work.interval import Interval
 from slackwater.work.preaggregation import Preaggregation
@@ -37,6 +38,16 @@ class Upkept:
     updates: list[model.Update] = field(default_factory=list)
     steps: list[StepReport] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)
+    choice: Any = None  # of the ways there were
+
+
+@dataclass(frozen=True)
+class Following:
+    """How a view follows its sources: what is kept, what changes, and by which laws."""
+
+    plan: Maintenance
+    changes: Mapping[str, Relation]
+    deltas: Deltas
 
 
 class Upkeep:
@@ -48,54 +59,91 @@ class Upkeep:
         self.view = view
         self.query = query
         self.interval = Interval(world, view)
-        self.deltas = Deltas()
-        """The changes of the view's operators, once they are asked for."""
         self._known = {s.signature: s for s in world.snapshot.states(view.id)}
+        self._fresh: dict[str, str] = {}  # ids of states that are not stored yet
         self._steps: list[StepReport] = []
         self._touched: set[str] = set()
+        self.engine = ""
+        """Where steps run; empty: by the size of what they read."""
 
     def maintenance(self) -> Maintenance:
         """The view's normal form and states, under the ids that they are stored under."""
-        fresh: dict[str, str] = {}
+        return maintenance(self.query, self.view.id, self.view.schema, self._id_of)
 
-        def id_of(node: Relation) -> str:
-            signature = node.digest()
-            if signature in self._known:
-                return self._known[signature].id
-            return fresh.setdefault(signature, new_id("s"))
+    def higher_order(self, plan: Maintenance) -> Maintenance | None:
+        """The same with what the largest change is joined with kept; None where that is nothing
+        but stored relations."""
+        return with_parts_kept(plan, self._most_changed, self._id_of)
 
-        return maintenance(self.query, self.view.id, self.view.schema, id_of)
+    def _id_of(self, node: Relation) -> str:
+        signature = node.digest()
+        if signature in self._known:
+            return self._known[signature].id
+        return self._fresh.setdefault(signature, new_id("s"))
 
-    def missing(self, plan: Maintenance) -> bool:
-        """Is a state not there that an incremental refresh needs?"""
+    def _most_changed(self, join: Join) -> int | None:
+        """The input of a join whose sources changed most; first, one whose parts are kept."""
+        changes = [self._changed_rows(part) for part in spread(join).inner.inputs]
+        order = sorted((i for i, rows in enumerate(changes) if rows), key=lambda i: -changes[i])
+        return next((i for i in order if self._has_parts(join, i)), order[0] if order else None)
+
+    def _changed_rows(self, relation: Relation) -> int:
+        sources = {scan.source for scan in relation.scans()}
+        return sum(s.rows for id in sources for s in self.interval.segments(id, CHANGE))
+
+    def _has_parts(self, join: Join, pivot: int) -> bool:
+        form = around(join, pivot)
+        return form is not None and all(p.digest() in self._known for p in parts(form))
+
+    def missing(self, plan: Maintenance) -> list[State]:
+        """The states that a refresh by changes needs and that are not there."""
         stored = {s.id for s in self._known.values()}
-        return any(s.id not in stored for s in plan.kept)
+        return [s for s in plan.kept if s.id not in stored]
 
     # -- anew
 
     def plain(self, reasons: list[str]) -> Upkept:
         """Compute the view's rows alone: a query that is always computed in full."""
-        self._anew("recompute", self.view, zset.with_weight(self.query))
+        self._replace("recompute", self.view, zset.with_weight(self.query))
         drops: list[model.Update] = [Drop(s.id) for s in self._known.values()]
         return self._full(reasons, drops)
 
+    def anew(self, plan: Maintenance) -> dict[str, Relation]:
+        """The view's states and, last, its rows from its sources, by what they are stored in."""
+        full = Deltas(states=plan.states)
+        found = {state.id: state.initial(full) for state in plan.kept}
+        if plan.root_is_kept:
+            found[self.view.id] = plan.states[plan.root].initial(full)
+        else:
+            found[self.view.id] = zset.with_weight(full.rows(plan.root))
+        return found
+
     def recompute(self, plan: Maintenance, reasons: list[str]) -> Upkept:
         """Compute the view's states and rows from its sources."""
-        full = Deltas(states=plan.states)
+        relations = self.anew(plan)
         updates: list[model.Update] = []
         for state in plan.kept:
-            self._anew(f"build {state.name} of", state, state.initial(full))
+            self._replace(f"build {state.name} of", state, relations[state.id])
             updates += self._keep(state)
-        kept = {s.id for s in plan.kept}
-        updates += [Drop(s.id) for s in self._known.values() if s.id not in kept]
-        if plan.root_is_kept:
-            rows = plan.states[plan.root].initial(full)
-        else:
-            rows = zset.with_weight(full.rows(plan.root))
-        self._anew("recompute", self.view, rows)
+        updates += self._dropped(plan)
+        self._replace("recompute", self.view, relations[self.view.id])
         return self._full(reasons, updates)
 
-    def _anew(self, what: str, target: State | View, relation: Relation) -> None:
+    def build(self, plan: Maintenance, done: Upkept) -> Upkept:
+        """After a refresh: the states of another plan, for the next."""
+        full = Deltas(states=plan.states)
+        updates: list[model.Update] = [u for u in done.updates if not isinstance(u, Drop)]
+        for state in self.missing(plan):
+            self._replace(f"build {state.name} of", state, state.initial(full))
+            updates += self._keep(state)
+        return replace(done, updates=updates)
+
+    def _dropped(self, plan: Maintenance) -> list[model.Update]:
+        """The states that a plan does not bring along."""
+        kept = {s.id for s in plan.kept}
+        return [Drop(s.id) for s in self._known.values() if s.id not in kept]
+
+    def _replace(self, what: str, target: State | View, relation: Relation) -> None:
         rows = _for(target, relation)
         if not isinstance(target, View):
             rows = clustered(rows, target.kind)
@@ -118,17 +166,23 @@ class Upkeep:
 
     # -- by changes
 
-    def incremental(self, plan: Maintenance) -> Upkept:
-        """Add to states and rows what the changes of the sources make of them."""
+    def following(self, plan: Maintenance) -> Following:
+        """What the changes of the sources make of states and, last, of the view's rows."""
         pays = Preaggregation(self.interval).pays
-        deltas = Deltas(self.interval.changed, self.interval.weighted, plan.states, pays)
-        self.deltas = deltas
+        deltas = Deltas(
+            self.interval.changed, self.interval.weighted, plan.states, pays, plan.forms
+        )
         changes = {s.id: _for(s, s.change(deltas)) for s in plan.kept if deltas.changes(s.node)}
         if deltas.changes(plan.root):
             kept = plan.root_is_kept
             root = plan.states[plan.root].change(deltas) if kept else deltas.sure(plan.root)
             change = root if kept else zset.consolidate(root)
             changes[self.view.id] = _for(self.view, change)
+        return Following(plan, changes, deltas)
+
+    def incremental(self, following: Following) -> Upkept:
+        """Add to states and rows what changes."""
+        plan, changes, deltas = following.plan, following.changes, following.deltas
         self._change("refresh", changes)
         buffers = [s for s in plan.kept if isinstance(s, BufferState) and s.id in changes]
         for buffer in buffers:
@@ -138,6 +192,7 @@ class Upkeep:
         updates: list[model.Update] = [
             AddSegments(id, self._written(id)) for id in ids if self._written(id)
         ]
+        updates += self._dropped(plan)
         rows = sum(s.rows for s in self._written(self.view.id))
         notes = deltas.notes.items()
         reasons = list(dict.fromkeys(note.reason for _, note in notes if note.reason))
@@ -185,7 +240,7 @@ class Upkeep:
     ) -> dict[str, tuple[model.Segment, ...]]:
         self._touched |= set(rows)
         outputs = tuple(Output(id, relation) for id, relation in rows.items())
-        step = WriteSegments(f"{what} {self.view.name}", outputs, load)
+        step = WriteSegments(f"{what} {self.view.name}", outputs, load, self.engine)
         making = () if load else rows
         sources = self.interval.sources(rows.values(), making)
         written = self.world.house.runner.run(step, self.run, sources)

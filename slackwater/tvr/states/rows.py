@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slackwater.algebra.expr import columns
-from slackwater.algebra.relation import Aggregate, Opaque, Relation, Window
+from slackwater.algebra.relation import Aggregate, Join, Opaque, Relation, Window
 from slackwater.tvr import zset
 from slackwater.tvr.laws.keyed import affected, over, shared_partition
+from slackwater.tvr.laws.linear import LINEAR
 from slackwater.tvr.restrict import Keys, restrict
 from slackwater.tvr.time import CHANGE, weighted_scan
 from slackwater.types import Field, Schema
@@ -44,10 +45,18 @@ class RowState:
 
     def initial(self, deltas: Deltas) -> Relation:
         """All rows."""
-        return zset.with_weight(over(self.node, [deltas.rows(i) for i in self.node.inputs]))
+        rows = zset.with_weight(over(self.node, [deltas.rows(i) for i in self.node.inputs]))
+        return zset.consolidate(rows) if self._follows else rows
+
+    @property
+    def _follows(self) -> bool:
+        """Does its change follow from its inputs' changes, by a law that reads no output?"""
+        return isinstance(self.node, (Join, *LINEAR))
 
     def change(self, deltas: Deltas) -> Relation:
         """ΔQ = Q(R'|K) − stored Q(R)|K, K the keys in ΔR; without keys, of everything"""
+        if self._follows:
+            return zset.consolidate(deltas.by_law(self.node))
         before = self.weighted(deltas.time(self.node, old=True))
         keys = local_keys(self.node)
         inputs = [deltas.rows(i) for i in self.node.inputs]

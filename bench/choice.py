@@ -1,0 +1,188 @@
+"""`slackwater bench choice`: is the way that is chosen the cheapest?
+
+For TPC-H and TPC-DS views and changes of several sizes: the way that a refresh would choose, and
+what every way takes, each tried so often on the same state and taken back. A choice is right where
+it is within 10% of the cheapest, or less than 50 ms dearer.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import slackwater
+from bench import corpus
+from bench.changes import WEIGHT_COLUMN, make_stream
+from bench.row_changes import make_row_stream
+from slackwater.planner.choice import INCREMENTAL, PLAIN
+from slackwater.work.trying import Tried, try_ways
+
+SHARES = (0.0001, 0.001, 0.01, 0.1, 0.5)
+FACTS = (
+    "store_sales",
+    "store_returns",
+    "catalog_sales",
+    "catalog_returns",
+    "web_sales",
+    "web_returns",
+)
+"""The tables of TPC-DS that change."""
+TPCDS = (
+    "q1 q3 q7 q10 q13 q15 q19 q25 q26 q33 q35 q40 q42 q43 q48 q52 q55 q60 q65 q68 q73 q79 q80 q96"
+).split()
+NEAR, TIE = 1.1, 0.05
+OnStage = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to measure."""
+
+    scale: float = 0.1
+    shares: tuple[float, ...] = SHARES
+    kinds: tuple[str, ...] = corpus.KINDS
+    queries: tuple[str, ...] = ()
+    """Names of queries of both corpora; TPC-H's 22 and some of TPC-DS's when there are none."""
+    repeat: int = 3
+    engines: tuple[str, ...] = ("local", "spark")
+    seed: int = 7
+    data: Path | None = None
+    spark_master: str = "local[*]"
+
+    def texts(self, kind: str) -> dict[str, str]:
+        """The chosen queries of a corpus."""
+        every = corpus.queries(kind)
+        named = self.queries or (tuple(TPCDS) if kind == "tpcds" else tuple(every))
+        return {name: text for name, text in every.items() if name in named}
+
+
+def run(settings: Settings, on_stage: OnStage | None = None, spark: Any = None) -> dict[str, Any]:
+    """Measure, and tell."""
+    lines: list[dict[str, Any]] = []
+    stages = sum((1 + len(settings.shares)) * len(settings.texts(k)) for k in settings.kinds)
+    done = 0
+
+    def stage(what: str) -> None:
+        nonlocal done
+        if on_stage is not None:
+            on_stage(what, done, stages)
+        done += 1
+
+    data = settings.data or corpus.data_folder()
+    data.mkdir(parents=True, exist_ok=True)
+    for kind in settings.kinds:
+        with tempfile.TemporaryDirectory(dir=data, prefix="bench-") as folder:
+            lines += _of_corpus(kind, settings, Path(folder), stage, spark)
+    return report(settings, lines)
+
+
+def _of_corpus(
+    kind: str, settings: Settings, folder: Path, stage: Callable[[str], None], spark: Any
+) -> list[dict[str, Any]]:
+    files = corpus.generate(kind, settings.scale, settings.data)
+    stream: Any
+    if kind == "tpch":
+        stream = make_stream(files, [(share, True) for share in settings.shares], settings.seed)
+    else:
+        stream = make_row_stream(files, FACTS, settings.shares, settings.seed)
+    placement = "auto" if len(settings.engines) > 1 else settings.engines[0]
+    options = {"spark": spark, "spark_master": settings.spark_master, "refresh": "incremental"}
+    lines = []
+    with slackwater.connect(folder / "w", placement=placement, **options) as db:
+        first = stream.at_first(folder / "first")
+        for table, statement in corpus.ddl(kind).items():
+            db.sql(statement)
+            db.ingest(table, first[table])
+        if "spark" in settings.engines:
+            _warm(db)
+        for name, text in settings.texts(kind).items():
+            stage(f"{kind} {name}: first computation")
+            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {text}")
+            db.refresh(name)
+        for batch in stream.batches:
+            with db.transaction():
+                for table, rows in stream.change(batch).items():
+                    db.apply(table, rows, weight_column=WEIGHT_COLUMN)
+            for name in settings.texts(kind):
+                stage(f"{kind} {name}: {batch.share:.2%} changed")
+                choice, tried = try_ways(db.house, name, settings.repeat)
+                lines.append(_line(kind, name, batch.share, choice.chosen, tried))
+                db.refresh(name)
+    return lines
+
+
+def _warm(db: slackwater.Warehouse) -> None:
+    """Start Spark: what its start costs is not what is compared."""
+    db.spark.range(1).collect()
+
+
+def _line(
+    kind: str, name: str, share: float, chosen: Any, tried: Sequence[Tried]
+) -> dict[str, Any]:
+    ways = [
+        {
+            "method": way.candidate.method,
+            "engine": way.candidate.engine,
+            "expected": way.candidate.cpu,
+            "cpu_seconds": median(way.cpu),
+            "seconds": median(way.seconds),
+            "work": list(way.candidate.work.amounts),
+        }
+        for way in tried
+    ]
+    return {
+        "corpus": kind,
+        "query": name,
+        "change": share,
+        "chosen": {"method": chosen.method, "engine": chosen.engine},
+        "ways": ways,
+    }
+
+
+# -- how good it was
+
+
+def report(settings: Settings, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Every line with the regret of the choice, and the share of right ones, beside what always
+    doing the same would have given."""
+    told = [line | _judged(line) for line in lines]
+    return {
+        "sf": settings.scale,
+        "lines": told,
+        "right": _right(told, "regret"),
+        "regret_seconds": sum(line["regret"] for line in told),
+        "always": {
+            f"{method}, {engine}": {
+                "right": _right(told, f"{method}, {engine}"),
+                "regret_seconds": sum(line[f"{method}, {engine}"] or 0.0 for line in told),
+            }
+            for method in (INCREMENTAL, PLAIN)
+            for engine in settings.engines
+        },
+    }
+
+
+def _judged(line: dict[str, Any]) -> dict[str, Any]:
+    """How much dearer than the cheapest way the chosen one is, and each other."""
+    took = {(w["method"], w["engine"]): w["cpu_seconds"] for w in line["ways"]}
+    best = min(took.values())
+    chosen = took[line["chosen"]["method"], line["chosen"]["engine"]]
+    found: dict[str, Any] = {"best": best, "regret": chosen - best}
+    for method in (INCREMENTAL, PLAIN):
+        for engine in ("local", "spark"):
+            own = took.get((method, engine))
+            found[f"{method}, {engine}"] = None if own is None else own - best
+    return found
+
+
+def _right(lines: Sequence[dict[str, Any]], what: str) -> float:
+    """The share of lines where a way was right; one that is not possible is not."""
+    good = [
+        line[what] is not None and line[what] <= max(TIE, (NEAR - 1) * line["best"])
+        for line in lines
+    ]
+    return sum(good) / len(good) if good else 1.0

@@ -1,0 +1,76 @@
+"""Which way a view is refreshed: every way that there is, with what it is expected to cost.
+
+A refresh by changes needs states, and brings them along. One in full may build them, or let them
+go. So what counts is the cost now and, as if so many refreshes to come were like this one, the
+cost of what is possible then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from slackwater.stats.cost import NO_WORK, Work
+
+INCREMENTAL, HIGHER_ORDER = "incremental", "higher-order"
+FULL, PLAIN = "full", "full without states"
+"""The methods: by changes; so, with what changes are joined with kept, too; in full, with the
+states that changes need; in full without."""
+ENGINES = ("local", "spark")
+FOLLOWING = (INCREMENTAL, HIGHER_ORDER)
+FUTURE = 10
+"""So many refreshes to come count as like this one."""
+TIE = 0.05
+"""Seconds that make no difference: then changes are followed, which keeps the log of changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to refresh a view, on one engine."""
+
+    method: str
+    engine: str
+    cpu: float = inf  # seconds, expected
+    latency: float = inf
+    work: Work = NO_WORK
+    reasons: tuple[str, ...] = ()  # why it is not possible now
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        known = self.cpu < inf
+        return {
+            "method": self.method,
+            "engine": self.engine,
+            "applicable": not self.reasons,
+            "reasons": list(self.reasons),
+            "cpu_seconds": round(self.cpu, 6) if known else None,
+            "seconds": round(self.latency, 6) if known else None,
+        }
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate | None:
+    """The cheapest over this refresh and those to come; None where none is possible."""
+
+    def cheapest(method: str) -> float:
+        return min((c.cpu for c in candidates if c.method == method), default=inf)
+
+    later = {method: cheapest(method) for method in (*FOLLOWING, PLAIN)}
+    later[FULL] = later[INCREMENTAL]
+    possible = [c for c in candidates if not c.reasons]
+    best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
+    followed = [c for c in possible if c.method in FOLLOWING]
+    least = min(followed, key=lambda c: c.cpu, default=None)
+    if best is not None and least is not None and least.cpu < best.cpu + TIE:
+        return least
+    return best
+
+
+def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: float) -> bool:
+    """Do states that nothing but a higher-order refresh needs save more, in refreshes like this
+    one, than it costs to build them?"""
+    with_them = min((c.cpu for c in candidates if c.method == HIGHER_ORDER), default=inf)
+    if chosen.method != INCREMENTAL or with_them == inf:
+        return False
+    return FUTURE * (chosen.cpu - with_them - TIE) > cost

@@ -1,0 +1,116 @@
+"""What work costs: its amounts by kind, and the seconds that an engine takes for each.
+
+    seconds = Σ price(engine, kind) · amount(kind)
+
+The amounts of a step follow from the estimated rows at each of its operators. The prices begin
+with a prior and are fitted to what steps were measured to take (`stats/calibrate.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from math import log2
+
+from slackwater.algebra.relation import (
+    Aggregate,
+    Distinct,
+    Join,
+    Opaque,
+    Relation,
+    Scan,
+    SetOp,
+    Sort,
+    TopK,
+    Window,
+)
+from slackwater.tvr.restrict import equi_keys
+
+Count = Callable[[Relation], float]
+"""The expected rows of a relation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How much there is to do, by kind."""
+
+    steps: float = 0.0  # statements
+    operators: float = 0.0  # operators in them, which are planned and set up
+    scanned: float = 0.0  # values read from storage
+    streamed: float = 0.0  # rows that pass an operator
+    hashed: float = 0.0  # rows put into a hash table, or looked up in one
+    paired: float = 0.0  # pairs of rows that a join without equality tries
+    sorted: float = 0.0  # comparisons
+    written: float = 0.0  # values written to storage
+
+    @property
+    def amounts(self) -> tuple[float, ...]:
+        """By kind, in the order of `KINDS`."""
+        return tuple(getattr(self, kind) for kind in KINDS)
+
+    def __add__(self, other: Work) -> Work:
+        return Work(*(a + b for a, b in zip(self.amounts, other.amounts, strict=True)))
+
+
+NO_WORK = Work()
+KINDS = tuple(f.name for f in fields(Work))
+MEASURES = ("cpu", "latency")
+
+Prices = tuple[float, ...]
+"""Seconds for one of each kind of work, in the order of `KINDS`."""
+
+PRIOR: dict[tuple[str, str], Prices] = {
+    # steps, operators, scanned, streamed, hashed, paired, sorted, written
+    ("local", "cpu"): (0.010, 0.0006, 4e-9, 8e-9, 8e-8, 4e-9, 1e-8, 1e-7),
+    ("local", "latency"): (0.012, 0.0006, 2e-9, 5e-9, 5e-8, 3e-9, 6e-9, 1e-7),
+    ("spark", "cpu"): (0.25, 0.008, 2e-8, 3e-8, 2.5e-7, 2e-8, 3e-8, 4e-7),
+    ("spark", "latency"): (0.30, 0.008, 1e-8, 2e-8, 1.5e-7, 1e-8, 2e-8, 3e-7),
+}
+"""By engine and measure, what to believe before anything was measured: two cores."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The prices of the engines."""
+
+    prices: Mapping[tuple[str, str], Prices] = field(default_factory=lambda: PRIOR)
+
+    def seconds(self, work: Work, engine: str, measure: str = "cpu") -> float:
+        """What some work takes."""
+        prices = self.prices[engine, measure]
+        return sum(p * a for p, a in zip(prices, work.amounts, strict=True))
+
+
+def step_work(outputs: Iterable[Relation], rows: Count) -> Work:
+    """What it takes to compute some relations in one step and to write them; what they have in
+    common is computed once."""
+    outputs = tuple(outputs)
+    totals = dict.fromkeys(KINDS, 0.0)
+    totals["steps"] = 1.0
+    totals["written"] = sum(rows(output) * output.width for output in outputs)
+    for node in {n for o in outputs for n in o.walk()}:
+        totals["operators"] += 1.0
+        for kind, amount in operator_work(node, rows):
+            totals[kind] += amount
+    return Work(**totals)
+
+
+def operator_work(node: Relation, rows: Count) -> Iterator[tuple[str, float]]:
+    """What one operator takes, its inputs being there: amounts of kinds of work."""
+    below = sum(rows(child) for child in node.inputs)
+    match node:
+        case Scan():
+            yield "scanned", rows(node) * node.width
+        case Join() if not equi_keys(node):
+            yield "paired", rows(node.left) * rows(node.right)
+            yield "streamed", rows(node)
+        case Join() | Aggregate() | Distinct() | SetOp():
+            yield "hashed", below
+            yield "streamed", rows(node)
+        case Window() | Sort() | TopK():
+            yield "streamed", below
+            yield "sorted", below * log2(max(2.0, below))
+        case Opaque():
+            yield "hashed", below + rows(node)
+        case _:
+            yield "streamed", below

@@ -1,0 +1,191 @@
+"""Higher-order maintenance (002, 3): what a change is joined with is kept, joined already.
+
+    R ⋈ S ⋈ T ⋈ U = R ⋈ C₁ ⋈ C₂ ⋈ …        Cᵢ: the parts of the rest that R alone holds together
+
+A change of R meets the parts as they are kept; each part, a query of fewer inputs, is maintained
+in the same way. Rows with weights are summed up by all their columns, so that a part, projected to
+the columns that anyone reads, is the aggregate that the viewlet transform pushes below the join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from slackwater.algebra.expr import (
+    Column,
+    Expr,
+    columns,
+    conjunction,
+    conjuncts,
+    remap,
+    used_columns,
+)
+from slackwater.algebra.relation import Filter, Join, Project, Relation
+from slackwater.tvr.laws.joins import Inner, flatten
+from slackwater.tvr.memo import Memo, Rewrite
+
+METHOD = "higher_order"
+
+Piece = tuple[Relation, dict[int, int]]
+"""A relation, and where the columns of a join's whole row are in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Project):
+    """Some inputs of a join, joined: a relation of its own, not to be taken apart again."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Nested inner joins, columns left out between them or not, as one: its inputs and conditions,
+    where the columns of the outermost join are in the row of all inputs, and the joins."""
+
+    inner: Inner
+    places: tuple[int, ...]
+    joins: frozenset[Relation]
+
+    def read_outside(self, own: set[int]) -> list[int]:
+        """Which of an input's, or some inputs', columns are read from outside of them."""
+        crossing = [used_columns(c) for c in self.inner.conditions]
+        read = set(self.places).union(*(used for used in crossing if not used <= own))
+        return sorted(read & own)
+
+
+def spread(join: Join) -> Spread:
+    """An inner join as one of all inputs below it."""
+    inputs: list[Relation] = []
+    conditions: list[Expr] = []
+    joins: set[Relation] = set()
+
+    def visit(node: Relation) -> list[int]:
+        """Where the columns of a node are."""
+        if isinstance(node, Join) and node.how == "inner":
+            joins.add(node)
+            places = [*visit(node.left), *visit(node.right)]
+            conditions.extend(remap(c, places.__getitem__) for c in conjuncts(node.condition))
+            return places
+        if _leaves_columns_out(node):
+            below = visit(node.inputs[0])
+            return [below[e.index] for e in node.expressions if isinstance(e, Column)]
+        start = sum(r.width for r in inputs)
+        inputs.append(node)
+        return list(range(start, start + node.width))
+
+    found = tuple(visit(join))
+    return Spread(Inner(tuple(inputs), tuple(conditions)), found, frozenset(joins))
+
+
+def _leaves_columns_out(node: Relation) -> bool:
+    """Is it nothing but columns of an inner join?"""
+    if type(node) is not Project or not all(isinstance(e, Column) for e in node.exprs):
+        return False
+    below = node.input
+    return (isinstance(below, Join) and below.how == "inner") or _leaves_columns_out(below)
+
+
+def around_changes(memo: Memo, node: Relation) -> Iterator[Relation]:
+    """R ⋈ S ⋈ T = R ⋈ (S ⋈ T), around each input that changes"""
+    if isinstance(node, Join) and node.how == "inner":
+        for i, changed in enumerate(spread(node).inner.inputs):
+            found = around(node, i) if memo.changes(changed) else None
+            if found is not None:
+                yield found
+
+
+def around(join: Join, pivot: int) -> Project | None:
+    """An inner join as one of its inputs joined with parts; None where all are single inputs."""
+    whole = spread(join)
+    found = list(components(whole.inner, pivot))
+    if all(len(part) == 1 for part in found):
+        return None
+    pieces = [_piece(whole.inner, [pivot]), *(_part(whole, part) for part in found)]
+    joined, places = _joined(pieces, whole.inner.conditions)
+    row = columns(joined.schema)
+    names = tuple(f.name for f in join.schema)
+    return Project(joined, tuple(row[places[i]] for i in whole.places), names)
+
+
+def parts(form: Project) -> list[Relation]:
+    """The parts of a join that was put around an input."""
+    assert isinstance(form.input, Join)
+    return [r for r in flatten(form.input).inputs if isinstance(r, Part)]
+
+
+def components(inner: Inner, pivot: int) -> Iterator[list[int]]:
+    """The inputs other than one, put together where a condition that does not speak of that one
+    connects them."""
+    owner = [i for i, r in enumerate(inner.inputs) for _ in range(r.width)]
+    left = [i for i in range(len(inner.inputs)) if i != pivot]
+    links = [{owner[c] for c in used_columns(condition)} for condition in inner.conditions]
+    links = [link for link in links if pivot not in link]
+    while left:
+        part, news = {left[0]}, True
+        while news:
+            more = {i for link in links if link & part for i in link}
+            news = not more <= part
+            part |= more
+        left = [i for i in left if i not in part]
+        yield sorted(part)
+
+
+def _part(whole: Spread, part: list[int]) -> Piece:
+    """A part as a relation of its own, with the columns that others read."""
+    relation, places = _piece(whole.inner, part)
+    if len(part) == 1:
+        return relation, places
+    row = columns(relation.schema)
+    order = whole.read_outside(set(places))
+    names = tuple(f"c{i}" for i in range(len(order)))
+    own = Part(relation, tuple(row[places[c]] for c in order), names)
+    return own, {c: at for at, c in enumerate(order)}
+
+
+def _piece(inner: Inner, inputs: Iterable[int]) -> Piece:
+    """Inputs joined by all conditions that speak of them alone."""
+    pieces = [_input(inner, i) for i in inputs]
+    reached = {c for _, places in pieces for c in places}
+    return _joined(pieces, [c for c in inner.conditions if used_columns(c) <= reached])
+
+
+def _input(inner: Inner, i: int) -> Piece:
+    start, relation = inner.start(i), inner.inputs[i]
+    places = {start + c: c for c in range(relation.width)}
+    own = [c for c in inner.conditions if used_columns(c) and used_columns(c) <= places.keys()]
+    if own:
+        relation = Filter(relation, conjunction([remap(c, places.__getitem__) for c in own]))
+    return relation, places
+
+
+def _joined(pieces: list[Piece], conditions: Iterable[Expr]) -> Piece:
+    """Pieces joined one after the other, what is connected first, by the conditions that do not
+    hold within a piece already."""
+    (joined, places), *left = pieces
+    waiting = [c for c in conditions if not any(_holds(c, own) for _, own in pieces)]
+    while left:
+        following = next((p for p in left if _meets(p, places, waiting)), left[0])
+        left.remove(following)
+        relation, own = following
+        at = joined.width
+        places = places | {c: at + place for c, place in own.items()}
+        ready = [c for c in waiting if used_columns(c) <= places.keys()]
+        waiting = [c for c in waiting if c not in ready]
+        condition = conjunction([remap(c, places.__getitem__) for c in ready])
+        joined = Join(joined, relation, "inner", condition)
+    return joined, places
+
+
+def _holds(condition: Expr, places: dict[int, int]) -> bool:
+    used = used_columns(condition)
+    return bool(used) and used <= places.keys()
+
+
+def _meets(piece: Piece, places: dict[int, int], waiting: list[Expr]) -> bool:
+    _, own = piece
+    return any(
+        used_columns(c) & own.keys() and used_columns(c) <= own.keys() | places.keys()
+        for c in waiting
+    )
+
+
+REWRITES = (Rewrite("around_changes", METHOD, around_changes),)

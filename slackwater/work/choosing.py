@@ -1,0 +1,103 @@
+"""How one view is refreshed this time: by its changes or anew, in which way, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from slackwater.planner.choice import (
+    ENGINES,
+    FULL,
+    HIGHER_ORDER,
+    INCREMENTAL,
+    PLAIN,
+    Candidate,
+    choose,
+    is_worth_building,
+)
+from slackwater.tvr import zset
+from slackwater.tvr.maintenance import Maintenance
+from slackwater.work.costing import Costing
+from slackwater.work.upkeep import Following, Upkeep
+
+MISSING = "STATE_MISSING"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The way that was taken, and those there were."""
+
+    chosen: Candidate
+    candidates: Sequence[Candidate] = ()
+    following: Following | None = None  # where it is by changes
+    building: Maintenance | None = None  # whose states are worth having from now on
+    running: bool = True  # was Spark running when it was taken?
+
+    def to_json(self, engine: str) -> dict[str, Any]:
+        """What was taken and expected, and where it ran, as plain data."""
+        ran = (c for c in self.candidates if (c.method, c.engine) == (self.chosen.method, engine))
+        taken = next(ran, self.chosen)
+        work = [float(f"{amount:.4g}") for amount in taken.work.amounts]
+        alone = self.building is None and (self.running or engine == "local")
+        return taken.to_json() | {"work": work, "alone": alone}
+
+
+def choose_way(
+    upkeep: Upkeep, plan: Maintenance, impossible: Sequence[str], by_cost: bool
+) -> Choice:
+    """The cheapest way to refresh a view. `impossible`: why not by its changes; `by_cost`: may it
+    be computed anew merely because that costs less?"""
+    return _Choosing(upkeep, plan, tuple(impossible)).choice(by_cost)
+
+
+class _Choosing:
+    """The ways to refresh one view."""
+
+    def __init__(self, upkeep: Upkeep, plan: Maintenance, impossible: tuple[str, ...]) -> None:
+        self._upkeep = upkeep
+        self._plan = plan
+        self._impossible = impossible
+        self._is_load = bool(set(impossible) - {MISSING})
+        self._spark = upkeep.world.house.runner.spark
+        house = upkeep.world.house
+        self._costing = Costing(upkeep.interval, house.experience.model(), house.profiling.known())
+        self._ways: dict[str, Following] = {}
+
+    def choice(self, by_cost: bool) -> Choice:
+        candidates = [*self._by_changes(), *self._in_full(by_cost)]
+        method = FULL if self._impossible else INCREMENTAL
+        chosen = choose(candidates) or Candidate(method, "")
+        if self._is_load:  # by the size of what is read
+            chosen = replace(chosen, engine="")
+        way, building = self._ways.get(chosen.method), self._building(candidates, chosen)
+        return Choice(chosen, candidates, way, building, self._spark.is_running)
+
+    def _by_changes(self) -> list[Candidate]:
+        if self._is_load:  # nobody knows what changed
+            return [Candidate(INCREMENTAL, e, reasons=self._impossible) for e in ENGINES]
+        found = []
+        plans = {INCREMENTAL: self._plan, HIGHER_ORDER: self._upkeep.higher_order(self._plan)}
+        for method, plan in plans.items():
+            if plan is not None:
+                self._ways[method] = self._upkeep.following(plan)
+                missing = (MISSING,) if self._upkeep.missing(plan) else ()
+                found += self._costing.by_changes(method, self._ways[method], missing)
+        return found
+
+    def _in_full(self, by_cost: bool) -> list[Candidate]:
+        if not by_cost and not self._impossible:
+            ways = ((method, engine) for method in (FULL, PLAIN) for engine in ENGINES)
+            return [Candidate(*way, reasons=("CHANGES_ARE_FOLLOWED",)) for way in ways]
+        found = self._costing.in_full(self._plan, self._upkeep.anew(self._plan))
+        if by_cost:
+            found += self._costing.without_states(zset.with_weight(self._upkeep.query))
+        return found
+
+    def _building(self, candidates: Sequence[Candidate], chosen: Candidate) -> Maintenance | None:
+        """The plan whose states are worth building beside this refresh."""
+        way = self._ways.get(HIGHER_ORDER)
+        if way is None or not self._upkeep.missing(way.plan):
+            return None
+        cost = self._costing.of_building(self._upkeep.missing(way.plan), way.plan, chosen.engine)
+        return way.plan if is_worth_building(candidates, chosen, cost) else None

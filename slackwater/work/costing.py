@@ -1,0 +1,118 @@
+"""What each way to refresh a view would cost, from the sizes of what it reads now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from slackwater.algebra.relation import Relation
+from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate
+from slackwater.planner.placement import not_local
+from slackwater.stats.cost import Model, Work, step_work
+from slackwater.stats.rows import Estimates, Rows
+from slackwater.stats.values import Known
+from slackwater.tvr.delta import Deltas
+from slackwater.tvr.maintenance import Maintenance
+from slackwater.tvr.states import State
+from slackwater.tvr.time import CHANGE, NEW, OLD, split
+from slackwater.work.interval import Interval
+from slackwater.work.upkeep import Following
+
+BYTES_PER_ROW = 40
+"""Of files of others, whose rows are not counted."""
+START = {"cpu": 12.0, "latency": 8.0}
+"""Seconds that Spark takes to start."""
+
+
+class Costing:
+    """One view between its last refresh and now."""
+
+    def __init__(self, interval: Interval, model: Model, known: Known) -> None:
+        self._interval = interval
+        self._runner = interval.world.house.runner
+        self._model = model
+        self._states: dict[str, State] = {}
+        self._rows: dict[str, Rows] = {}
+        self._estimates = Estimates(self._rows, known)
+
+    def by_changes(self, method: str, way: Following, impossible: Sequence[str]) -> list[Candidate]:
+        """Following changes, on each engine."""
+        self._know(way.plan)
+        for id, relation in way.changes.items():  # later ones read what earlier ones make
+            self._measure(relation)
+            made = self._estimates.of(relation)
+            self._rows.setdefault(id + CHANGE, made)
+            self._rows.setdefault(id + NEW, Rows(self._stored(id, OLD) + made.before))
+        relations = list(way.changes.values())
+        return self._on_engines(method, relations, self._work(relations), impossible)
+
+    def in_full(self, plan: Maintenance, anew: Mapping[str, Relation]) -> list[Candidate]:
+        """Computing everything anew, with the states of a plan, on each engine."""
+        self._know(plan)
+        steps = sum((self._work([relation]) for relation in anew.values()), Work())
+        return self._on_engines(FULL, list(anew.values()), steps)
+
+    def without_states(self, rows: Relation) -> list[Candidate]:
+        """Computing nothing but a view's rows, on each engine."""
+        return self._on_engines(PLAIN, [rows], self._work([rows]))
+
+    def of_building(self, states: Iterable[State], plan: Maintenance, engine: str) -> float:
+        """CPU seconds to build some states."""
+        self._know(plan)
+        full = Deltas(states=plan.states)
+        work = sum((self._work([state.initial(full)]) for state in states), Work())
+        return self._model.seconds(work, engine or "local")
+
+    def _know(self, plan: Maintenance) -> None:
+        self._states |= {s.id: s for s in plan.states.values()}
+
+    # -- engines
+
+    def _on_engines(
+        self, method: str, relations: Sequence[Relation], work: Work, reasons: Sequence[str] = ()
+    ) -> list[Candidate]:
+        found = []
+        for engine in ENGINES:
+            why = (*reasons, *self._barred(engine, relations))
+            cpu, latency = (self._seconds(work, engine, m) for m in ("cpu", "latency"))
+            found.append(Candidate(method, engine, cpu, latency, work, why))
+        return found
+
+    def _seconds(self, work: Work, engine: str, measure: str) -> float:
+        starting = engine == "spark" and not self._runner.spark.is_running
+        return self._model.seconds(work, engine, measure) + (START[measure] if starting else 0.0)
+
+    def _barred(self, engine: str, relations: Sequence[Relation]) -> Iterable[str]:
+        """Why an engine is out of the question."""
+        if self._runner.placement not in ("auto", engine):
+            yield "NOT_PLACED_THERE"
+        elif engine == "spark" and not self._runner.spark.is_available:
+            yield "NO_JAVA"
+        elif engine == "local" and self._runner.placement == "auto":
+            if any(map(not_local, relations)):
+                yield "NOT_PORTABLE"
+
+    # -- rows
+
+    def _work(self, outputs: Sequence[Relation]) -> Work:
+        """Of one step."""
+        for relation in outputs:
+            self._measure(relation)
+        return step_work(outputs, lambda relation: self._estimates.of(relation).before)
+
+    def _measure(self, relation: Relation) -> None:
+        """Know the rows of what a relation scans."""
+        for scan in relation.scans():
+            if scan.source not in self._rows:
+                self._rows[scan.source] = Rows(self._stored(*split(scan.source)))
+
+    def _stored(self, id: str, time: str) -> float:
+        """The rows of a stored relation at a time, or what a state that is not there would have."""
+        external = self._interval.external(id)
+        if external is not None:
+            files = self._interval.files(external, time)
+            return sum(f.bytes for f in files) / BYTES_PER_ROW
+        if id in self._states and id not in self._interval.world.snapshot:
+            node = self._states[id].node
+            self._measure(node)
+            return self._estimates.of(node).before
+        return float(sum(s.rows for s in self._interval.segments(id, time)))

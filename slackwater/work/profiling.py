@@ -1,0 +1,109 @@
+"""Looking at what views read: how many different values there are in the columns that decide.
+
+Done after a view was computed in full, on the driver, once; and again when a relation has doubled
+or halved. Counts are sketches: off by a fifth, say, and cheap.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from slackwater.algebra.relation import Relation
+from slackwater.catalog.model import Segment
+from slackwater.catalog.store import Catalog
+from slackwater.engine.inputs import weighted
+from slackwater.engine.local import LocalEngine
+from slackwater.planner.placement import is_local_type
+from slackwater.stats.profile import Profile, Profiles, telling_columns
+from slackwater.stats.values import Values
+from slackwater.types import DATE, Field, Schema, is_numeric
+
+if TYPE_CHECKING:
+    from slackwater.work.world import World
+
+LEAST_ROWS = 10_000
+"""For queries that read fewer rows no profile is made: whatever is done with them is cheap."""
+MOST_BYTES = 4_000_000_000
+"""Of larger ones neither: reading them is not."""
+_PREFIX = "profile:"
+_LOOKED = pa.schema(
+    [
+        ("i", pa.int64()),
+        ("distinct", pa.int64()),
+        ("filled", pa.int64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+    ]
+)
+
+
+class Profiling:
+    """The profiles of a warehouse. Several threads may ask for them."""
+
+    def __init__(self, catalog: Catalog, local: LocalEngine) -> None:
+        self._catalog = catalog
+        self._local = local
+        self._lock = threading.Lock()
+        self._kept: dict[str, Profile] | None = None
+
+    def known(self) -> Profiles:
+        """All that there are."""
+        with self._lock:
+            if self._kept is None:
+                self._kept = {
+                    key.removeprefix(_PREFIX): Profile.from_json(value)
+                    for key, value in self._catalog.settings().items()
+                    if key.startswith(_PREFIX)
+                }
+            return Profiles(dict(self._kept))
+
+    def look(self, world: World, query: Relation) -> None:
+        """Make the profiles of what a query reads, where there are none that serve."""
+        segments = {s.source: world.snapshot.segments(s.source) for s in query.scans()}
+        if sum(s.rows for own in segments.values() for s in own) < LEAST_ROWS:
+            return
+        known = self.known().known
+        for id, columns in telling_columns(query).items():
+            rows, size = (sum(getattr(s, n) for s in segments[id]) for n in ("rows", "bytes"))
+            profile = known.get(id, Profile(0))
+            wanted = columns | set(profile.columns)
+            is_known = profile.serves(rows) and wanted == set(profile.columns)
+            if rows and size <= MOST_BYTES and not is_known:
+                schema = world.snapshot.get(id).schema
+                self._keep(id, self._profile(schema, segments[id], wanted, rows))
+
+    def _keep(self, id: str, profile: Profile) -> None:
+        self._catalog.set_setting(_PREFIX + id, profile.to_json())
+        with self._lock:
+            assert self._kept is not None
+            self._kept[id] = profile
+
+    def _profile(
+        self, schema: Schema, segments: Sequence[Segment], names: set[str], rows: int
+    ) -> Profile:
+        fields = [f for f in schema if f.name in names and is_local_type(f.type)]
+        text = weighted(segments, schema, self._local.dialect, self._local.read)
+        parts = [f"SELECT {i}, {self._looks(f)} FROM {text}" for i, f in enumerate(fields)]
+        found = self._local.batches(" UNION ALL ".join(parts), _LOOKED) if parts else ()
+        columns = {}
+        for batch in found:
+            for row in batch.to_pylist():
+                nulls = 1 - row["filled"] / rows
+                values = Values(float(row["distinct"]), nulls, row["low"], row["high"])
+                columns[fields[row["i"]].name] = values
+        return Profile(rows, columns)
+
+    def _looks(self, field: Field) -> str:
+        """What is asked of a column."""
+        name = self._local.dialect.quote(field.name)
+        ends = ["NULL", "NULL"]
+        if is_numeric(field.type):
+            ends = [f"{end}({name})" for end in ("min", "max")]
+        elif field.type == DATE:
+            ends = [f"{end}({name}) - DATE '1970-01-01'" for end in ("min", "max")]
+        low, high = (f"CAST({end} AS DOUBLE)" for end in ends)
+        return f"approx_count_distinct({name}), count({name}), {low}, {high}"

@@ -1,0 +1,164 @@
+"""Refreshes are done the way that costs least, and say which ways there were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater
+from slackwater import Warehouse
+from slackwater.planner import choice
+from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
+from slackwater.stats.cost import KINDS, PRIOR, Model
+
+ROWS = 600_000
+VIEW = """
+  SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS total
+  FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.region"""
+
+LARGEST = f"SELECT * FROM ({VIEW.replace('SUM', 'MAX')}) WHERE total > 0"
+"""Not invertible: of groups that a change touches, all rows are read."""
+EVERY_GROUP = 1_000
+"""Orders that touch each group."""
+
+
+def _orders(start: int, rows: int) -> pa.Table:
+    ids = np.arange(start, start + rows)
+    return pa.table({"id": ids, "customer": ids % 1000, "amount": ids % 97})
+
+
+def _fill(db: Warehouse, rows: int = ROWS) -> None:
+    db.sql("CREATE TABLE customers (id BIGINT, region STRING)")
+    db.sql("CREATE TABLE orders (id BIGINT, customer BIGINT, amount BIGINT)")
+    regions = [f"r{i % 10}" for i in range(1000)]
+    db.append("customers", pa.table({"id": np.arange(1000), "region": regions}))
+    db.append("orders", _orders(0, rows))
+
+
+def _last(db: Warehouse, view: str = "v") -> dict[str, Any]:
+    return next(e for e in db.events(view) if e["kind"] == "refresh")
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[Warehouse]:
+    with slackwater.connect(tmp_path / "w", placement="local") as db:
+        _fill(db)
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW}")
+        db.refresh("v")
+        yield db
+
+
+def test_a_small_change_is_followed(filled: Warehouse) -> None:
+    filled.append("orders", _orders(ROWS, 10))
+    assert filled.refresh("v")[0].mode == "incremental"
+    assert filled.verify("v").equal
+
+
+@pytest.fixture
+def largest(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """Where every bit counts, since the table is small."""
+    monkeypatch.setattr(choice, "TIE", 0.0)
+    filled.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {LARGEST}")
+    filled.refresh("v")
+    return filled
+
+
+def test_after_a_large_change_the_view_is_computed_anew_and_nothing_kept(
+    largest: Warehouse,
+) -> None:
+    largest.append("orders", _orders(ROWS, EVERY_GROUP))
+    report = largest.refresh("v")[0]
+    assert (report.mode, report.reasons) == ("full", ["CHANGE_TOO_LARGE"])
+    assert largest.verify("v").equal
+    assert largest.status()["views"][0]["states"] == []
+    assert _last(largest)["chosen"]["method"] == PLAIN
+
+
+def test_states_come_back_when_following_changes_pays_again(largest: Warehouse) -> None:
+    largest.append("orders", _orders(ROWS, EVERY_GROUP))
+    largest.refresh("v")
+    dear = tuple(1e-5 if kind == "hashed" else 0.0 for kind in KINDS)
+    largest._house.experience._model = Model(PRIOR | {("local", "cpu"): dear})
+    largest.append("orders", _orders(2 * ROWS, 1))
+    report = largest.refresh("v")[0]
+    assert (report.mode, report.reasons) == ("full", ["STATE_MISSING"])
+    assert _last(largest)["chosen"]["method"] == FULL
+    largest.append("orders", _orders(3 * ROWS, 1))
+    assert largest.refresh("v")[0].mode == "incremental"
+    assert largest.verify("v").equal
+
+
+def test_with_refresh_incremental_size_does_not_matter(largest: Warehouse) -> None:
+    largest.sql("ALTER MATERIALIZED VIEW v SET (refresh = 'incremental')")
+    largest.append("orders", _orders(ROWS, EVERY_GROUP))
+    assert largest.refresh("v")[0].mode == "incremental"
+    assert largest.verify("v").equal
+
+
+def test_the_warehouse_says_how_views_are_refreshed_that_do_not(tmp_path: Path) -> None:
+    with slackwater.connect(tmp_path / "w", placement="local", refresh="full") as db:
+        _fill(db, 100)
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW}")
+        db.refresh("v")
+        db.append("orders", _orders(ROWS, 10))
+        assert db.refresh("v")[0].reasons == ["FULL_BY_OPTION"]
+
+
+def test_a_view_that_others_follow_keeps_its_log(largest: Warehouse) -> None:
+    """Computed anew, it would have no changes for them to follow."""
+    largest.sql("CREATE MATERIALIZED VIEW above AS SELECT MAX(total) AS most FROM v")
+    largest.refresh("above")
+    largest.append("orders", _orders(ROWS, EVERY_GROUP))
+    assert largest.refresh("above")[0].mode == "incremental"
+    assert largest.verify("above").equal
+
+
+def test_the_event_lists_every_way_with_its_cost_and_what_it_took(filled: Warehouse) -> None:
+    filled.append("orders", _orders(ROWS, 10))
+    filled.refresh("v")
+    event = _last(filled)
+    ways = {(c["method"], c["engine"]): c for c in event["candidates"]}
+    assert set(ways) == {(m, e) for m in (INCREMENTAL, FULL, PLAIN) for e in ("local", "spark")}
+    assert ways[INCREMENTAL, "spark"]["reasons"] == ["NOT_PLACED_THERE"]
+    assert ways[INCREMENTAL, "local"]["applicable"]
+    assert 0 < ways[INCREMENTAL, "local"]["cpu_seconds"] < ways[PLAIN, "local"]["cpu_seconds"]
+    assert event["chosen"]["method"] == INCREMENTAL
+    assert sum(step["cpu_seconds"] for step in event["steps"]) > 0
+
+
+def test_why_changes_were_out_of_the_question(filled: Warehouse) -> None:
+    filled.refresh("v", full=True)
+    by_changes = [c for c in _last(filled)["candidates"] if c["method"] == INCREMENTAL]
+    assert all("FULL_REQUESTED" in c["reasons"] for c in by_changes)
+
+
+def test_columns_that_decide_are_looked_at_once(filled: Warehouse) -> None:
+    known = filled._house.profiling.known()
+    orders = filled._house.catalog.snapshot().find("orders")
+    assert orders is not None
+    customers = known.values(orders.id, "customer")
+    assert customers is not None
+    assert customers.distinct == pytest.approx(1000, rel=0.4)  # a sketch
+    assert (customers.nulls, customers.low, customers.high) == (0.0, 0.0, 999.0)
+    assert known.values(orders.id, "amount") is None  # nothing depends on it
+
+
+def test_what_was_learned_is_there_after_reopening(tmp_path: Path) -> None:
+    path = tmp_path / "w"
+    with slackwater.connect(path, placement="local") as db:
+        _fill(db)
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW}")
+        db.refresh("v")
+        for i in range(3):
+            db.append("orders", _orders(ROWS + i, 1))
+            db.refresh("v")
+        known, prices = db._house.profiling.known(), db._house.experience
+    with slackwater.connect(path, placement="local") as db:
+        assert db._house.profiling.known() == known
+        assert db._house.experience.model().prices != {}
+        assert len(db._house.experience._measured or []) == len(prices._measured or []) == 4

@@ -1,0 +1,95 @@
+"""What work costs: prices fitted to what was measured, and the choice that follows from them."""
+
+from __future__ import annotations
+
+import random
+from math import inf
+
+import pytest
+
+from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN, TIE, Candidate, choose
+from slackwater.stats.calibrate import LEAST, Measured, fitted
+from slackwater.stats.cost import KINDS, PRIOR, Model, Work
+
+LOCAL = ("local", "cpu")
+
+
+def _steps(rng: random.Random, prices: tuple[float, ...], kinds: set[str]) -> list[Measured]:
+    """Random steps that take what their work costs at some prices, give or take a tenth."""
+    steps = []
+    for _ in range(200):
+        amounts = {"steps": 1.0, "operators": rng.randint(3, 80)}
+        amounts |= {k: 10 ** rng.uniform(2, 7.5) for k in kinds}
+        work = Work(**amounts)
+        took = sum(p * a for p, a in zip(prices, work.amounts, strict=True))
+        steps.append(Measured("local", work, took * rng.uniform(0.9, 1.1), took))
+    return steps
+
+
+def test_prices_are_found_from_what_steps_took(rng: random.Random) -> None:
+    true = tuple(p * f for p, f in zip(PRIOR[LOCAL], (3, 0.5, 4, 0.3, 2, 1, 1, 5), strict=True))
+    seen = {"scanned", "hashed", "written"}
+    model = fitted(_steps(rng, true, seen))
+    for step in _steps(rng, true, seen):
+        assert model.seconds(step.work, "local") == pytest.approx(step.latency, rel=0.2)
+
+
+def test_kinds_of_work_that_no_step_had_keep_their_price(rng: random.Random) -> None:
+    true = tuple(p * 2 for p in PRIOR[LOCAL])
+    model = fitted(_steps(rng, true, {"scanned"}))
+    place = KINDS.index("paired")
+    assert model.prices[LOCAL][place] == pytest.approx(PRIOR[LOCAL][place])
+    assert model.prices["spark", "cpu"] == PRIOR["spark", "cpu"]
+
+
+def test_no_price_is_zero_or_less(rng: random.Random) -> None:
+    """Steps that got faster the more they had to do: nonsense, and no reason for a free lunch."""
+    steps = [
+        Measured("local", Work(steps=1, scanned=10.0**n, hashed=10.0**n), 10.0 ** (2 - n), 1.0)
+        for n in range(9)
+    ]
+    for price, prior in zip(fitted(steps).prices[LOCAL], PRIOR[LOCAL], strict=True):
+        assert price >= LEAST * prior * 0.999
+
+
+def test_nothing_measured_is_the_prior() -> None:
+    assert fitted([]).prices == Model().prices
+
+
+def _ways(by_changes: float, full: float, plain: float, *why: str) -> list[Candidate]:
+    return [
+        Candidate(INCREMENTAL, "local", by_changes, by_changes, reasons=tuple(why)),
+        Candidate(FULL, "local", full, full),
+        Candidate(PLAIN, "local", plain, plain),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ways", "method"),
+    [
+        (_ways(0.1, 2.0, 1.0), INCREMENTAL),
+        (_ways(1.5, 2.0, 1.0), PLAIN),
+        (_ways(1.0 + TIE / 2, 2.0, 1.0), INCREMENTAL),
+        # states that are not there are worth building if changes cost less from then on
+        (_ways(0.1, 2.0, 1.0, "STATE_MISSING"), FULL),
+        (_ways(0.98, 2.0, 1.0, "STATE_MISSING"), PLAIN),
+    ],
+)
+def test_the_cheapest_way_over_this_refresh_and_those_to_come(
+    ways: list[Candidate], method: str
+) -> None:
+    chosen = choose(ways)
+    assert chosen is not None
+    assert chosen.method == method
+
+
+def test_of_two_engines_the_cheaper_one() -> None:
+    chosen = choose([Candidate(FULL, "local", 3.0, 3.0), Candidate(FULL, "spark", 2.0, 1.0)])
+    assert chosen is not None
+    assert chosen.engine == "spark"
+
+
+def test_no_way_at_all() -> None:
+    assert choose([Candidate(FULL, "spark", 1.0, 1.0, reasons=("NO_JAVA",))]) is None
+    assert Candidate(FULL, "spark").to_json()["cpu_seconds"] is None
+    assert Candidate(FULL, "spark").cpu == inf

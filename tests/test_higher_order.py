@@ -1,0 +1,93 @@
+"""Joins around what changes, with the parts that it meets kept: the same rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from slackwater.algebra.relation import Join
+from slackwater.engine.local import LocalEngine
+from slackwater.tvr.delta import Deltas
+from slackwater.tvr.maintenance import Maintenance, with_parts_kept
+from slackwater.tvr.methods.higher_order import around, components, parts, spread
+from tests.test_laws import (
+    SCHEMAS,
+    assert_equals_recompute,
+    bound,
+    change_states,
+    chosen,
+    random_tables,
+)
+
+QUERIES = {
+    "chain": "SELECT r.s, u.d FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c",
+    "triangle": "SELECT r.s, u.d FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c AND u.b = r.b",
+    "one table three times": "SELECT x.a FROM t x JOIN t y ON x.a = y.c JOIN t z ON y.a = z.c",
+    "sums": "SELECT r.a, SUM(u.d * r.b) AS n, COUNT(*) AS k FROM r JOIN t ON r.a = t.a "
+    "JOIN u ON t.c = u.c WHERE u.d > 0 GROUP BY r.a",
+    "four": "SELECT r.a, MAX(v.c) AS n FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c "
+    "JOIN t v ON u.d = v.a GROUP BY r.a",
+    "without a condition": "SELECT r.a, u.d FROM r CROSS JOIN t JOIN u ON t.c = u.c",
+    "over an aggregate": "SELECT r.a, x.n, u.d FROM r JOIN (SELECT a, SUM(c) AS n FROM t "
+    "GROUP BY a) x ON r.a = x.a JOIN u ON u.b = x.a",
+    "below an outer join": "SELECT x.a, y.c FROM (SELECT r.a, u.d FROM r JOIN t ON r.a = t.a "
+    "JOIN u ON t.c = u.c) x LEFT JOIN t y ON x.d = y.a",
+}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
+    made = LocalEngine(tmp_path_factory.mktemp("higher_order"))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_changes_that_meet_kept_parts_equal_recompute(
+    name: str, engine: LocalEngine, rng: random.Random
+) -> None:
+    relation = bound(QUERIES[name])
+    kept = 0
+    for _ in range(12):
+        given, changed = random_tables(rng)
+        numbers = {}
+
+        def id_of(node: object, numbers: dict[object, str] = numbers) -> str:
+            return numbers.setdefault(node, f"part_{len(numbers)}")
+
+        def any_input(join: Join) -> int:
+            return rng.randrange(len(spread(join).inner.inputs))
+
+        plan = with_parts_kept(Maintenance(relation, chosen(relation)), any_input, id_of)
+        if plan is None:
+            continue
+        deltas = Deltas(changed, frozenset(SCHEMAS), plan.states, forms=plan.forms)
+        kept += change_states(engine, deltas, given)
+        assert_equals_recompute(engine, deltas, relation, given)
+    assert kept > 0
+
+
+def _joined(text: str) -> Join:
+    return next(n for n in reversed(list(bound(text).walk())) if isinstance(n, Join))
+
+
+def test_what_only_the_changed_input_holds_together_is_kept_apart() -> None:
+    chain = spread(_joined(QUERIES["chain"])).inner
+    assert list(components(chain, 0)) == [[1, 2]]
+    assert list(components(chain, 1)) == [[0], [2]]
+    assert list(components(chain, 2)) == [[0, 1]]
+
+
+def test_a_join_whose_parts_are_single_inputs_stays_as_it_is() -> None:
+    assert around(_joined(QUERIES["chain"]), 1) is None
+
+
+def test_the_form_has_the_same_columns() -> None:
+    join = _joined(QUERIES["triangle"])
+    for pivot in range(3):
+        form = around(join, pivot)
+        assert form is not None
+        assert [(f.name, f.type) for f in form.schema] == [(f.name, f.type) for f in join.schema]
+        assert len(parts(form)) == 1
