@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KIND = "tpcds"
-LOCAL = names(KIND, 6) if LONG else names(KIND, 6)[::2]
-"""Every second one: Spark's own answers to all 99 after each batch take too long."""
-SPARK = LOCAL if LONG else LOCAL[::8]
-"""A refresh on Spark takes seconds: of these, every eighth."""
+LOCAL = names(KIND, 6) if LONG else names(KIND, 6)[::3]
+"""Every third one: Spark's own answers to all 99 after each batch take too long."""
+SPARK = LOCAL if LONG else LOCAL[::6]
+"""A refresh on Spark takes seconds: of these, every sixth."""
 BATCHES = 2
 # all views are played before the first test
 pytestmark = pytest.mark.timeout(7200 if LONG else 2400)

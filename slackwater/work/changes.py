@@ -198,14 +198,15 @@ class Transaction:
         deleting = tuple(s for s in batch if s.min_weight < 0)
         if not deleting:
             return
+        kept = (*world.segments(table.id), *batch)
         check = Check(
-            _missing_rows(table),
+            _missing_rows(table, _telling_columns(table, kept)),
             f"The batch deletes rows that '{table.name}' does not have",
             "DELETE_OF_MISSING_ROW",
             "Deletions must name rows exactly as they are stored, each as often as it is there.",
         )
-        kept = Log((*world.segments(table.id), *batch), table.schema)
-        self._require_empty(check, {_KEPT: kept, _DELETING: Log(deleting, table.schema)})
+        sources = {_KEPT: Log(kept, table.schema), _DELETING: Log(deleting, table.schema)}
+        self._require_empty(check, sources)
 
     def _check(self, world: World, check: Check) -> None:
         self._require_empty(check, world.sources(check.relation))
@@ -251,23 +252,42 @@ def _batch(world: World, table: Table, given: Given) -> Relation:
     return zset.consolidate(Project(scan, exprs, plus.names))
 
 
+TELLING = 2
+"""Columns by which rows are looked up."""
+MOST_ALIKE = 100
+"""Columns with fewer values than so many tell too little."""
 _KEPT, _DELETING = "kept", f"deleting{CHANGE}"
 
 
-def _missing_rows(table: Table) -> Relation:
+def _missing_rows(table: Table, telling: Sequence[int]) -> Relation:
     """Rows that a batch deletes and whose weight is below zero with the batch.
 
-    Only rows that the batch deletes are added up, over all segments at once and in one scan: the
-    table's content as such is not computed.
+    Only rows that are like deleted ones in some columns are added up, over all segments at once
+    and in one scan: the table's content as such is not computed. Which columns does not matter to
+    what is found, since no other row has a weight below zero.
     """
     width = len(table.schema)
     logged = (*table.schema, Field(WEIGHT, BIGINT, False))
     kept, deleting = Scan(_KEPT, table.name, logged), Scan(_DELETING, table.name, logged)
-    negative = build.first_columns(_below_zero(deleting), width)
-    same = zip(columns(kept.schema), columns(negative.schema, width + 1), strict=False)
-    equal = conjunction([build.null_safe_equal(a, b) for a, b in same])
+    negative = build.pick(_below_zero(deleting), telling)
+    same = zip(telling, columns(negative.schema, width + 1), strict=True)
+    row = columns(kept.schema)
+    equal = conjunction([build.null_safe_equal(row[i], other) for i, other in same])
     total = zset.consolidate(Join(kept, negative, "semi", equal))
     return build.first_columns(_below_zero(total), width)
+
+
+def _telling_columns(table: Table, segments: Sequence[Segment]) -> list[int]:
+    """A few columns that tell most rows apart, for all that segments say of themselves: those
+    with the widest ranges; all columns where no range is known."""
+    widths = {}
+    for i, field in enumerate(table.schema):
+        ranges = [s.stats.get(field.name) for s in segments if s.rows]
+        known = [r for r in ranges if r is not None]
+        if known and len(known) == len(ranges):
+            widths[i] = max(r[1] for r in known) - min(r[0] for r in known)
+    widest = sorted((i for i in widths if widths[i] > MOST_ALIKE), key=lambda i: -widths[i])
+    return sorted(widest[:TELLING]) or list(range(len(table.schema)))
 
 
 def _below_zero(z: Relation) -> Relation:

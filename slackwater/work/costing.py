@@ -87,9 +87,10 @@ class Costing:
             yield "NOT_PLACED_THERE"
         elif engine == "spark" and not self._runner.spark.is_available:
             yield "NO_JAVA"
-        elif engine == "local" and self._runner.placement == "auto":
-            if any(map(not_local, relations)):
-                yield "NOT_PORTABLE"
+        elif (engine, self._runner.placement) == ("local", "auto") and any(
+            map(not_local, relations)
+        ):
+            yield "NOT_PORTABLE"
 
     # -- rows
 
