@@ -109,7 +109,7 @@ def _of_corpus(
                     db.apply(table, rows, weight_column=WEIGHT_COLUMN)
             for name in settings.texts(kind):
                 stage(f"{kind} {name}: {batch.share:.2%} changed")
-                choice, tried = try_ways(db.house, name, settings.repeat)
+                choice, tried = try_ways(db._house, name, settings.repeat)
                 lines.append(_line(kind, name, batch.share, choice.chosen, tried))
                 db.refresh(name)
     return lines

@@ -42,6 +42,9 @@ METHODS = ("recompute_spark", "recompute_local", *PLACEMENTS)
 SWEEP = (0.0001, 0.001, 0.01, 0.1)
 """Change sizes of a sweep."""
 
+REMEMBERED = {"spark.ui.retainedJobs": "100000", "spark.ui.retainedStages": "100000"}
+"""Spark counts jobs and stages for us, of which it forgets all but a thousand by itself."""
+
 OnStage = Callable[[str, int, int], None]
 """Told what begins now, how many stages are done, and how many there are."""
 
@@ -126,7 +129,7 @@ class Outcome:
 def run(settings: Settings, on_stage: OnStage | None = None, spark: Any = None) -> Outcome:
     """Measure. A Spark session that is handed in is used and left running."""
     with _folder(settings) as folder, ExitStack() as opened:
-        engine = SparkEngine(folder, spark, settings.spark_master)
+        engine = SparkEngine(folder, spark, settings.spark_master, REMEMBERED)
         opened.callback(engine.close)
         bench = _Bench(settings, folder, engine, opened, on_stage or (lambda *_: None))
         bench.prepare()

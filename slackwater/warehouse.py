@@ -123,9 +123,8 @@ class Warehouse:
                 self._changing(lambda t: t.truncate(statement))
                 return Result(message=f"table '{statement.table}' truncated")
             case s.Explain():
-                told = explaining.explain(
-                    house, statement.target, "json" if statement.json else "text"
-                )
+                format = "json" if statement.json else "text"
+                told = explaining.explain(house, statement.target, format, statement.alternatives)
                 return telling.text_result("plan", told)
             case s.Show():
                 return telling.show(house, statement.what)
@@ -234,10 +233,11 @@ class Warehouse:
         self._require_open()
         return verifying.verify(self._house, name)
 
-    def explain(self, what: str, format: str = "text") -> str:
-        """How a view is refreshed or a query runs, and why so."""
+    def explain(self, what: str, format: str = "text", *, alternatives: bool = False) -> str:
+        """How a view is refreshed or a query runs, and why so; with `alternatives`, every way to
+        refresh a view now, and what it is expected to cost."""
         self._require_open()
-        return explaining.explain(self._house, what, format)
+        return explaining.explain(self._house, what, format, alternatives)
 
     # -- looking around
 

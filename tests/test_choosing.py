@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 
 import slackwater
 from slackwater import Warehouse
+from slackwater.errors import UserError
 from slackwater.planner import choice
-from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
+from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
 from slackwater.stats.cost import KINDS, PRIOR, Model
+from slackwater.work import choosing
 
 ROWS = 600_000
 VIEW = """
@@ -162,3 +165,92 @@ def test_what_was_learned_is_there_after_reopening(tmp_path: Path) -> None:
         assert db._house.profiling.known() == known
         assert db._house.experience.model().prices != {}
         assert len(db._house.experience._measured or []) == len(prices._measured or []) == 4
+
+
+def test_explain_alternatives_compares_the_ways(filled: Warehouse) -> None:
+    filled.append("orders", _orders(ROWS, 10))
+    told = filled.sql("EXPLAIN ALTERNATIVES v").fetchall()
+    lines = [line for (line,) in told]
+    assert lines[0] == "View v, version 1: ways to refresh it now"
+    (taken,) = [line for line in lines if line.startswith("*")]
+    assert taken.split()[1:3] == ["incremental", "local"]
+    assert any("NOT_PLACED_THERE" in line for line in lines)
+    assert filled.explain("v", alternatives=True).splitlines() == lines
+    assert filled.status()["views"][0]["fresh"] is False  # nothing was done
+
+
+def test_explain_alternatives_as_json(filled: Warehouse) -> None:
+    lines = filled.sql("EXPLAIN ALTERNATIVES FORMAT JSON v").fetchall()
+    told = json.loads("\n".join(line for (line,) in lines))
+    assert told["fresh"] is True
+    assert told["chosen"]["method"] == INCREMENTAL
+    assert {c["method"] for c in told["candidates"]} == {INCREMENTAL, FULL, PLAIN}
+
+
+def test_a_view_that_is_always_full_and_a_query_have_no_alternatives(filled: Warehouse) -> None:
+    filled.sql("ALTER MATERIALIZED VIEW v SET (refresh = 'full')")
+    assert "always computed in full" in filled.explain("v", alternatives=True)
+    with pytest.raises(UserError) as refused:
+        filled.sql("EXPLAIN ALTERNATIVES SELECT 1")
+    assert refused.value.code == "NOT_A_VIEW"
+
+
+def test_a_view_may_be_called_alternatives(filled: Warehouse) -> None:
+    filled.sql("CREATE MATERIALIZED VIEW alternatives AS SELECT id FROM customers")
+    assert "View alternatives" in filled.sql("EXPLAIN alternatives").fetchall()[0][0]
+
+
+@pytest.fixture
+def joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Warehouse]:
+    """A view over three tables, for which it always pays to keep what changes are joined with."""
+    monkeypatch.setattr(choosing, "is_worth_building", lambda *_: True)
+    with slackwater.connect(tmp_path / "w", placement="local", refresh="incremental") as db:
+        db.sql("CREATE TABLE lines (o BIGINT, price BIGINT)")
+        db.sql("CREATE TABLE orders (id BIGINT, customer BIGINT)")
+        db.sql("CREATE TABLE customers (id BIGINT, region STRING)")
+        db.sql("INSERT INTO customers VALUES (1, 'n'), (2, 's'), (3, 'n')")
+        db.sql("INSERT INTO orders VALUES (10, 1), (11, 2), (12, 2), (13, 9)")
+        db.sql("INSERT INTO lines VALUES (10, 5), (10, 7), (11, 1), (13, 2)")
+        db.sql("""
+            CREATE MATERIALIZED VIEW v AS SELECT c.region, SUM(l.price) AS total, COUNT(*) AS n
+            FROM lines l JOIN orders o ON l.o = o.id JOIN customers c ON o.customer = c.id
+            GROUP BY c.region""")
+        db.refresh("v")
+        yield db
+
+
+CHANGES = (
+    "INSERT INTO lines VALUES (12, 100), (10, 1)",
+    "DELETE FROM lines WHERE o = 11",
+    "UPDATE lines SET price = price + 1",
+    "INSERT INTO lines VALUES (13, 4); INSERT INTO customers VALUES (9, 'w')",
+    "DELETE FROM orders WHERE id = 10; INSERT INTO lines VALUES (10, 3)",
+    "UPDATE customers SET region = 's'",
+    "INSERT INTO orders VALUES (10, 3); DELETE FROM lines WHERE price > 50",
+)
+
+
+def test_parts_that_changes_are_joined_with_are_kept_and_followed(joined: Warehouse) -> None:
+    methods = []
+    for change in CHANGES:
+        with joined.transaction():
+            joined.sql(change)
+        joined.refresh("v")
+        assert joined.verify("v").equal, change
+        methods.append(_last(joined)["chosen"]["method"])
+    assert methods[0] == INCREMENTAL  # after which they are built
+    assert HIGHER_ORDER in methods[1:]
+    assert len(joined.status()["views"][0]["states"]) == 2
+
+
+def test_parts_are_let_go_where_they_no_longer_pay(
+    joined: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined.sql(CHANGES[0])
+    joined.refresh("v")
+    monkeypatch.setattr(choosing, "is_worth_building", lambda *_: False)
+    monkeypatch.setattr(choosing, "choose", lambda ways: ways[0])
+    joined.sql(CHANGES[1])
+    joined.refresh("v")
+    assert len(joined.status()["views"][0]["states"]) == 1
+    assert joined.verify("v").equal

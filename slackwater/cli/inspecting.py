@@ -13,12 +13,15 @@ from slackwater.cli.output import print_json, print_table, size, table
 def explain(
     ctx: typer.Context,
     what: Annotated[str, typer.Argument(help="A view, or a SELECT in quotes.")],
+    alternatives: Annotated[
+        bool, typer.Option(help="Every way to refresh a view now, and its expected cost.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
 ) -> None:
     """Show how a view or query is computed: steps, places, reasons."""
     own = session(ctx)
     with own.open() as db:
-        shown = db.explain(what, format="json" if json else "text")
+        shown = db.explain(what, "json" if json else "text", alternatives=alternatives)
     if json and not isinstance(shown, str):
         print_json(shown)
     else:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import Dialect
+from slackwater.engine.telling import telling_columns
 from slackwater.types import BIGINT, WEIGHT, Map, Schema
 
 SUMMED_BYTES = 2_000_000
@@ -39,7 +40,8 @@ def content(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read:
     if not deleting:
         return f"({_added(rows, changes, schema, dialect)})"
     deletions = changes if deleting == mixed else read(deleting, schema)
-    return f"({_split(rows, changes, deletions, schema, dialect)})"
+    alike = _alike(schema, live, dialect)
+    return f"({_split(rows, changes, deletions, alike, schema, dialect)})"
 
 
 def weighted(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read: Read) -> str:
@@ -107,17 +109,30 @@ def _added(plain: str, changes: str, schema: Schema, dialect: Dialect) -> str:
     return f"SELECT {_names(schema, dialect, 'p')} FROM {plain} AS p UNION ALL {repeated}"
 
 
-def _split(plain: str, changes: str, deletions: str, schema: Schema, dialect: Dialect) -> str:
-    """Stored rows that are nowhere taken away, and the sum of all others.
+def _alike(schema: Schema, segments: Sequence[Segment], dialect: Dialect) -> dict[str, str]:
+    """The columns by which stored rows that a change takes away are looked up, and how they are
+    compared. A few are enough: rows like a deleted one are added up with it, and stay."""
+    telling = [schema[i].name for i in telling_columns(schema, segments)]
+    every = [f.name for f in schema if not isinstance(f.type, Map)]
+    how = "=" if telling else dialect.same
+    return {dialect.quote(name): how for name in telling or every}
+
+
+def _split(
+    plain: str,
+    changes: str,
+    deletions: str,
+    alike: dict[str, str],
+    schema: Schema,
+    dialect: Dialect,
+) -> str:
+    """Stored rows that are unlike all that is taken away, and the sum of all others.
 
     A row that only comes again need not meet its stored equals: their number is the sum.
     """
-    same = " AND ".join(
-        f"p.{dialect.quote(f.name)} {dialect.same} m.{dialect.quote(f.name)}"
-        for f in schema
-        if not isinstance(f.type, Map)
-    )
-    taken = f"(SELECT {_names(schema, dialect, 'x')} FROM {deletions} AS x WHERE x.{WEIGHT} < 0)"
+    same = " AND ".join(f"p.{name} {how} m.{name}" for name, how in alike.items())
+    names = ", ".join(f"x.{name}" for name in alike)
+    taken = f"(SELECT {names} FROM {deletions} AS x WHERE x.{WEIGHT} < 0)"
     names = _names(schema, dialect, "p")
     untouched = f"SELECT {names} FROM {plain} AS p {dialect.anti_join} {taken} AS m ON {same}"
     touched = (

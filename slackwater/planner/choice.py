@@ -19,7 +19,6 @@ FULL, PLAIN = "full", "full without states"
 """The methods: by changes; so, with what changes are joined with kept, too; in full, with the
 states that changes need; in full without."""
 ENGINES = ("local", "spark")
-FOLLOWING = (INCREMENTAL, HIGHER_ORDER)
 FUTURE = 10
 """So many refreshes to come count as like this one."""
 TIE = 0.05
@@ -56,14 +55,14 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     def cheapest(method: str) -> float:
         return min((c.cpu for c in candidates if c.method == method), default=inf)
 
-    later = {method: cheapest(method) for method in (*FOLLOWING, PLAIN)}
+    later = {method: cheapest(method) for method in (INCREMENTAL, HIGHER_ORDER, PLAIN)}
     later[FULL] = later[INCREMENTAL]
     possible = [c for c in candidates if not c.reasons]
     best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
-    followed = [c for c in possible if c.method in FOLLOWING]
-    least = min(followed, key=lambda c: c.cpu, default=None)
-    if best is not None and least is not None and least.cpu < best.cpu + TIE:
-        return least
+    for method in (HIGHER_ORDER, INCREMENTAL):  # what there is already is kept, in a tie
+        own = min((c for c in possible if c.method == method), key=lambda c: c.cpu, default=None)
+        if best is not None and own is not None and own.cpu < best.cpu + TIE:
+            return own
     return best
 
 

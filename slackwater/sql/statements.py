@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -101,10 +102,11 @@ class Drop(Statement):
 
 @dataclass(frozen=True)
 class Explain(Statement):
-    """EXPLAIN [FORMAT JSON] query-or-view."""
+    """EXPLAIN [ALTERNATIVES] [FORMAT JSON] query-or-view."""
 
     target: str
     json: bool = False
+    alternatives: bool = False
 
 
 @dataclass(frozen=True)
@@ -236,11 +238,21 @@ def _alter_table(c: Cursor) -> Statement:
     return AddColumns(c.script.text, name, added_columns(c))
 
 
+_EXPLAINED = re.compile(
+    r"(?P<others>ALTERNATIVES\s+)?(?P<json>(FORMAT\s+)?JSON\s+)?(MATERIALIZED\s+VIEW\s+)?(?P<what>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
 def _explain(c: Cursor) -> Statement:
+    """What follows EXPLAIN is one token: a view's name or a query, after words that say how."""
     c.expect("EXPLAIN")
-    json = c.accept("FORMAT", "JSON") or c.accept("JSON")
-    c.accept("MATERIALIZED", "VIEW")
-    return Explain(c.script.text, c.rest()[0], json)
+    token = c.peek()
+    found = _EXPLAINED.fullmatch(token.text.strip()) if token is not None else None
+    if found is None:
+        raise c.error("a view or a query is expected")
+    json, others = bool(found["json"]), bool(found["others"])
+    return Explain(c.script.text, found["what"], json, others)
 
 
 def _show(c: Cursor) -> Statement:

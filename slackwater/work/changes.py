@@ -29,6 +29,7 @@ from slackwater.catalog.model import (
 )
 from slackwater.engine.runner import measurements, require_not_null
 from slackwater.engine.sources import Given, Log, Sources
+from slackwater.engine.telling import telling_columns
 from slackwater.errors import SqlError, UserError, nearest
 from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.sql import build
@@ -200,7 +201,7 @@ class Transaction:
             return
         kept = (*world.segments(table.id), *batch)
         check = Check(
-            _missing_rows(table, _telling_columns(table, kept)),
+            _missing_rows(table, telling_columns(table.schema, kept)),
             f"The batch deletes rows that '{table.name}' does not have",
             "DELETE_OF_MISSING_ROW",
             "Deletions must name rows exactly as they are stored, each as often as it is there.",
@@ -252,10 +253,6 @@ def _batch(world: World, table: Table, given: Given) -> Relation:
     return zset.consolidate(Project(scan, exprs, plus.names))
 
 
-TELLING = 2
-"""Columns by which rows are looked up."""
-MOST_ALIKE = 100
-"""Columns with fewer values than so many tell too little."""
 _KEPT, _DELETING = "kept", f"deleting{CHANGE}"
 
 
@@ -269,25 +266,13 @@ def _missing_rows(table: Table, telling: Sequence[int]) -> Relation:
     width = len(table.schema)
     logged = (*table.schema, Field(WEIGHT, BIGINT, False))
     kept, deleting = Scan(_KEPT, table.name, logged), Scan(_DELETING, table.name, logged)
+    telling = telling or range(width)
     negative = build.pick(_below_zero(deleting), telling)
     same = zip(telling, columns(negative.schema, width + 1), strict=True)
     row = columns(kept.schema)
     equal = conjunction([build.null_safe_equal(row[i], other) for i, other in same])
     total = zset.consolidate(Join(kept, negative, "semi", equal))
     return build.first_columns(_below_zero(total), width)
-
-
-def _telling_columns(table: Table, segments: Sequence[Segment]) -> list[int]:
-    """A few columns that tell most rows apart, for all that segments say of themselves: those
-    with the widest ranges; all columns where no range is known."""
-    widths = {}
-    for i, field in enumerate(table.schema):
-        ranges = [s.stats.get(field.name) for s in segments if s.rows]
-        known = [r for r in ranges if r is not None]
-        if known and len(known) == len(ranges):
-            widths[i] = max(r[1] for r in known) - min(r[0] for r in known)
-    widest = sorted((i for i in widths if widths[i] > MOST_ALIKE), key=lambda i: -widths[i])
-    return sorted(widest[:TELLING]) or list(range(len(table.schema)))
 
 
 def _below_zero(z: Relation) -> Relation:

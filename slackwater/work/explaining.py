@@ -15,6 +15,7 @@ from slackwater.planner.placement import Placement
 from slackwater.sql import bind
 from slackwater.tvr.delta import Deltas, Note
 from slackwater.tvr.maintenance import Maintenance, maintenance
+from slackwater.work.alternatives import alternatives
 from slackwater.work.house import House
 from slackwater.work.reasons import REASONS, REWRITES
 from slackwater.work.refreshing import definition
@@ -104,8 +105,8 @@ class _Explained:
         }
 
 
-def explain(house: House, what: str, format: str = "text") -> str:
-    """How a view is refreshed, or how a query runs."""
+def explain(house: House, what: str, format: str = "text", others: bool = False) -> str:
+    """How a view is refreshed, or how a query runs; with `others`, every way to refresh a view."""
     if format not in ("text", "json"):
         raise UserError(
             f"format = '{format}' is not known.", code="BAD_OPTION", hint="Use 'text' or 'json'."
@@ -114,11 +115,19 @@ def explain(house: House, what: str, format: str = "text") -> str:
     world = World(house, house.catalog.snapshot(), defining=True)
     named = world.snapshot.find(what) or world.snapshot.find(_unquoted(text))
     if named is None and text.lower().startswith(_QUERY_WORDS):
+        if others:
+            raise UserError(
+                "A query has no alternatives: it runs where its size says.",
+                code="NOT_A_VIEW",
+                hint="Name a view: EXPLAIN ALTERNATIVES v.",
+            )
         context = world.context()
         relation, view = bind.bind(text, context), None
         reasons = context.reasons
     else:
         view = world.view(named.name if named else _unquoted(text))
+        if others:
+            return alternatives(house, view, format)
         relation, reasons = definition(world, view)
     placement = house.runner.place([relation], world.sources(relation), load=view is not None)
     upkeep = None

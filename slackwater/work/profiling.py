@@ -69,12 +69,13 @@ class Profiling:
         known = self.known().known
         for id, columns in telling_columns(query).items():
             rows, size = (sum(getattr(s, n) for s in segments[id]) for n in ("rows", "bytes"))
-            profile = known.get(id, Profile(0))
-            wanted = columns | set(profile.columns)
-            is_known = profile.serves(rows) and wanted == set(profile.columns)
-            if rows and size <= MOST_BYTES and not is_known:
+            before = known.get(id, Profile(0))
+            kept = before.columns if before.serves(rows) else {}
+            wanted = (columns | set(before.columns)) - set(kept)
+            if rows and wanted and size <= MOST_BYTES:
                 schema = world.snapshot.get(id).schema
-                self._keep(id, self._profile(schema, segments[id], wanted, rows))
+                found = self._looked_at(schema, segments[id], wanted, rows)
+                self._keep(id, Profile(rows, {**kept, **found}))
 
     def _keep(self, id: str, profile: Profile) -> None:
         self._catalog.set_setting(_PREFIX + id, profile.to_json())
@@ -82,9 +83,9 @@ class Profiling:
             assert self._kept is not None
             self._kept[id] = profile
 
-    def _profile(
+    def _looked_at(
         self, schema: Schema, segments: Sequence[Segment], names: set[str], rows: int
-    ) -> Profile:
+    ) -> dict[str, Values]:
         fields = [f for f in schema if f.name in names and is_local_type(f.type)]
         text = weighted(segments, schema, self._local.dialect, self._local.read)
         parts = [f"SELECT {i}, {self._looks(f)} FROM {text}" for i, f in enumerate(fields)]
@@ -95,7 +96,7 @@ class Profiling:
                 nulls = 1 - row["filled"] / rows
                 values = Values(float(row["distinct"]), nulls, row["low"], row["high"])
                 columns[fields[row["i"]].name] = values
-        return Profile(rows, columns)
+        return columns
 
     def _looks(self, field: Field) -> str:
         """What is asked of a column."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from slackwater.algebra.relation import Relation
@@ -31,7 +31,7 @@ from slackwater.planner.choice import PLAIN
 from slackwater.planner.steps import StepReport
 from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr.maintenance import Maintenance
-from slackwater.work.choosing import Choice, choose_way
+from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.house import House
 from slackwater.work.reasons import REWRITES
 from slackwater.work.side_by_side import side_by_side
@@ -82,6 +82,12 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
     publish(house, [v.id for v in wanted])
     house.collect_garbage()
     return work.reports
+
+
+def ways(house: House, view: View) -> tuple[Choice | None, list[str]]:
+    """How a view would be refreshed now, and how else. Nothing is done."""
+    world = World(house, house.catalog.snapshot(), Pending(), defining=True)
+    return _Work(world, Run("", "", "", "explain"), full=False, named=set()).ways(view)
 
 
 def publish(house: House, ids: Sequence[str]) -> None:
@@ -187,8 +193,8 @@ class _Work:
         if not self._is_due(view, seen, reasons):
             report = RefreshReport(view.name, view.version, "none", [])
         else:
-            done = self._upkept(upkeep, reasons, met)
-            updates, report = done.updates, self._report(view, done)
+            done, choice = self._upkept(upkeep, reasons, met)
+            updates, report = done.updates, self._report(view, done, choice)
             if report.mode == "full":
                 self._queries[view.id] = relation
         report.seconds = time.perf_counter() - started
@@ -212,19 +218,36 @@ class _Work:
             reasons.append("FULL_BY_OPTION")
         return reasons
 
-    def _upkept(self, upkeep: Upkeep, reasons: list[str], met: dict[str, str]) -> Upkept:
+    def _upkept(
+        self, upkeep: Upkeep, reasons: list[str], met: dict[str, str]
+    ) -> tuple[Upkept, Choice | None]:
         view = upkeep.view
         if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
             self._refuse_strict(view, reasons)
-            return upkeep.plain(reasons)
+            return upkeep.plain(reasons), None
         plan = upkeep.maintenance()
         if not reasons and upkeep.missing(plan):
-            reasons = ["STATE_MISSING"]
-        by_cost = self._option(view) == "auto" and not self._is_read(view)
-        choice = choose_way(upkeep, plan, reasons, by_cost and reasons in ([], ["STATE_MISSING"]))
+            reasons = [MISSING]
+        choice = self._choice(upkeep, plan, reasons)
         upkeep.engine = choice.chosen.engine
-        done = self._done(upkeep, plan, choice, reasons)
-        return replace(done, choice=choice)
+        return self._done(upkeep, plan, choice, reasons), choice
+
+    def _choice(self, upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Choice:
+        by_cost = self._option(upkeep.view) == "auto" and not self._is_read(upkeep.view)
+        return choose_way(upkeep, plan, reasons, by_cost and not set(reasons) - {MISSING})
+
+    def ways(self, view: View) -> tuple[Choice | None, list[str]]:
+        """How a view would be refreshed now, and how else; why it must be computed anew, and no
+        other way is looked at."""
+        relation, met = definition(self.world, view)
+        upkeep = Upkeep(self.world, self.run, view, relation)
+        reasons = self._reasons(view, upkeep, met)
+        if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
+            return None, reasons
+        plan = upkeep.maintenance()
+        if not reasons and upkeep.missing(plan):
+            reasons = [MISSING]
+        return self._choice(upkeep, plan, reasons), reasons
 
     def _done(
         self, upkeep: Upkeep, plan: Maintenance, choice: Choice, reasons: list[str]
@@ -266,7 +289,7 @@ class _Work:
                 or "Set refresh = 'auto' to allow a full refresh.",
             )
 
-    def _report(self, view: View, done: Upkept) -> RefreshReport:
+    def _report(self, view: View, done: Upkept, choice: Choice | None) -> RefreshReport:
         changed = done.mode == "full" or done.rows > 0
         version = view.version + 1 if changed else view.version
         self._versions[view.id] = version
@@ -278,7 +301,7 @@ class _Work:
             done.rows,
             steps=done.steps,
             operators=done.operators,
-            choice=done.choice,
+            choice=choice,
         )
 
     def _tell(

@@ -38,7 +38,6 @@ class Upkept:
     updates: list[model.Update] = field(default_factory=list)
     steps: list[StepReport] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)
-    choice: Any = None  # of the ways there were
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,53 @@
+"""EXPLAIN ALTERNATIVES: every way to refresh a view now, with what it is expected to cost."""
+
+from __future__ import annotations
+
+import json
+
+from slackwater.catalog.model import View
+from slackwater.planner.choice import Candidate
+from slackwater.work.choosing import Choice
+from slackwater.work.house import House
+from slackwater.work.reasons import REASONS
+from slackwater.work.refreshing import ways
+from slackwater.work.telling import is_fresh
+from slackwater.work.world import World
+
+
+def alternatives(house: House, view: View, format: str) -> str:
+    """As text for people, or as JSON."""
+    choice, reasons = ways(house, view)
+    fresh = is_fresh(World(house, house.catalog.snapshot(), defining=True), view)
+    if format == "json":
+        found = [] if choice is None else [c.to_json() for c in choice.candidates]
+        chosen = None if choice is None else choice.chosen.to_json()
+        told = {"view": view.name, "fresh": fresh, "candidates": found, "chosen": chosen}
+        return json.dumps(told | {"reasons": reasons}, indent=2)
+    lines = [f"View {view.name}, version {view.version}: ways to refresh it now"]
+    if fresh:
+        lines.append("Nothing has changed since it was refreshed.")
+    if choice is None:
+        lines.append("It is always computed in full.")
+    else:
+        lines += _table(choice)
+    shown = dict.fromkeys([*reasons, *(r for c in _candidates(choice) for r in c.reasons)])
+    lines += [f"[{code}] {REASONS[code]}" for code in shown if code in REASONS]
+    return "\n".join(lines)
+
+
+def _candidates(choice: Choice | None) -> list[Candidate]:
+    return [] if choice is None else list(choice.candidates)
+
+
+def _table(choice: Choice) -> list[str]:
+    """One line for each way; a star at the one that would be taken."""
+    lines = [f"  {'method':<20} {'engine':<6} {'CPU s':>9} {'seconds':>9}"]
+    taken = (choice.chosen.method, choice.chosen.engine)
+    for way in choice.candidates:
+        told = way.to_json()
+        costs = [told["cpu_seconds"], told["seconds"]]
+        cells = ["" if cost is None else f"{cost:.3f}" for cost in costs]
+        star = "*" if (way.method, way.engine) == taken else " "
+        line = f"{star} {way.method:<20} {way.engine:<6} {cells[0]:>9} {cells[1]:>9}"
+        lines.append(f"{line}  {', '.join(way.reasons)}".rstrip())
+    return lines
