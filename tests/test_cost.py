@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from math import inf
+from math import exp, inf
 
 import pytest
 
 from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN, TIE, Candidate, choose
-from slackwater.stats.calibrate import LEAST, Measured, fitted
+from slackwater.stats.calibrate import WIDEST, Measured, fitted
 from slackwater.stats.cost import KINDS, PRIOR, Model, Work
 
 LOCAL = ("local", "cpu")
@@ -49,7 +49,7 @@ def test_no_price_is_zero_or_less(rng: random.Random) -> None:
         for n in range(9)
     ]
     for price, prior in zip(fitted(steps).prices[LOCAL], PRIOR[LOCAL], strict=True):
-        assert price >= LEAST * prior * 0.999
+        assert price >= exp(WIDEST[0]) * prior * 0.999
 
 
 def test_nothing_measured_is_the_prior() -> None:

@@ -1,9 +1,10 @@
 """Prices fitted to measured steps.
 
-The fit minimizes the relative error of what steps were measured to take, and the relative
-distance from the prior: kinds of work that no step had much of keep the price that they had.
+The fit looks for prices p such that what steps were expected to take is near what they took, in
+proportion, and that are near the prior p₀: kinds of work that no step had much of keep the price
+that they had.
 
-    Σ ((Σ p·a − y) / y)²  +  BELIEF · Σ ((p − p₀) / p₀)²        p ≥ 0
+    Σ (log Σ p·a − log y)²  +  BELIEF · Σ (log p − log p₀)²
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import numpy as np
 
 from slackwater.stats.cost import MEASURES, PRIOR, Model, Prices, Work
 
-BELIEF = 0.2
-"""How many measured steps the prior is worth, for each kind of work."""
-LEAST = 0.02
-"""No price falls below this share of its prior: nothing is free."""
+BELIEF = 2.0
+"""How many measured steps the prior of each kind of work is worth."""
+ROUNDS = 12
+"""Of approaching the best fit; each halves the distance, at least."""
+WIDEST = (-4.0, 4.0)
+"""No price goes further from its prior, as a power of e: nothing is free."""
 MOST_STEPS = 400
 """The newest so many steps of an engine are fitted."""
 SHORTEST = 0.002
@@ -39,7 +42,8 @@ def fitted(steps: Iterable[Measured], prior: Mapping[tuple[str, str], Prices] = 
     """The prices that explain the measured steps best, oldest steps first."""
     by_engine: dict[str, list[Measured]] = {}
     for step in steps:
-        by_engine.setdefault(step.engine, []).append(step)
+        if any(step.work.amounts):
+            by_engine.setdefault(step.engine, []).append(step)
     prices = dict(prior)
     for engine, own in by_engine.items():
         newest = own[-MOST_STEPS:]
@@ -52,23 +56,16 @@ def fitted(steps: Iterable[Measured], prior: Mapping[tuple[str, str], Prices] = 
 
 
 def _fit(works: Sequence[Work], took: Sequence[float], prior: Prices) -> Prices:
-    """Least squares in units of the prior, with the prices that would fall too low held."""
-    base = np.array(prior)
-    seconds = np.array(took)
-    shares = np.array([work.amounts for work in works]) * base / seconds[:, None]
-    belief = np.sqrt(BELIEF) * np.eye(len(base))
-    rows, wanted = (
-        np.vstack([shares, belief]),
-        np.concatenate([np.ones(len(took)), np.diag(belief)]),
-    )
-    factors = np.full(len(base), LEAST)
-    free = np.ones(len(base), dtype=bool)
-    while free.any():
-        held = rows[:, ~free] @ factors[~free]
-        factors[free] = np.linalg.lstsq(rows[:, free], wanted - held, rcond=None)[0]
-        low = free & (factors < LEAST)
-        if not low.any():
-            break
-        factors[low] = LEAST
-        free &= ~low
-    return tuple(float(price) for price in base * factors)
+    """Gauss-Newton over the logarithms of the prices, as factors of the prior."""
+    costs = np.array([work.amounts for work in works]) * np.array(prior)
+    wanted = np.log(np.array(took))
+    factors = np.zeros(len(prior))
+    for _ in range(ROUNDS):
+        parts = costs * np.exp(factors)
+        expected = parts.sum(axis=1)
+        slopes = parts / expected[:, None]
+        off = np.log(expected) - wanted
+        matrix = slopes.T @ slopes + BELIEF * np.eye(len(prior))
+        factors = factors - np.linalg.solve(matrix, slopes.T @ off + BELIEF * factors)
+        factors = np.clip(factors, *WIDEST)
+    return tuple(float(price) for price in np.array(prior) * np.exp(factors))

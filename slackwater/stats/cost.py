@@ -28,6 +28,13 @@ from slackwater.tvr.restrict import equi_keys
 
 Count = Callable[[Relation], float]
 """The expected rows of a relation."""
+Merged = Callable[[Scan], float]
+"""The rows that are hashed to read a scan's rows without weights."""
+
+
+def nothing(scan: Scan) -> float:
+    """All rows are stored as they are read."""
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +68,8 @@ Prices = tuple[float, ...]
 
 PRIOR: dict[tuple[str, str], Prices] = {
     # steps, operators, scanned, streamed, hashed, paired, sorted, written
-    ("local", "cpu"): (0.010, 0.0006, 4e-9, 8e-9, 8e-8, 4e-9, 1e-8, 1e-7),
-    ("local", "latency"): (0.012, 0.0006, 2e-9, 5e-9, 5e-8, 3e-9, 6e-9, 1e-7),
+    ("local", "cpu"): (0.013, 0.0003, 4e-9, 7e-9, 6e-8, 4e-9, 1e-8, 1e-7),
+    ("local", "latency"): (0.012, 0.0003, 2e-9, 5e-9, 3e-8, 3e-9, 6e-9, 8e-8),
     ("spark", "cpu"): (0.25, 0.008, 2e-8, 3e-8, 2.5e-7, 2e-8, 3e-8, 4e-7),
     ("spark", "latency"): (0.30, 0.008, 1e-8, 2e-8, 1.5e-7, 1e-8, 2e-8, 3e-7),
 }
@@ -81,15 +88,17 @@ class Model:
         return sum(p * a for p, a in zip(prices, work.amounts, strict=True))
 
 
-def step_work(outputs: Iterable[Relation], rows: Count) -> Work:
+def step_work(outputs: Iterable[Relation], rows: Count, merged: Merged = nothing) -> Work:
     """What it takes to compute some relations in one step and to write them; what they have in
-    common is computed once."""
+    common is computed once. `merged` are rows that have to be added up before they are read."""
     outputs = tuple(outputs)
     totals = dict.fromkeys(KINDS, 0.0)
     totals["steps"] = 1.0
     totals["written"] = sum(rows(output) * output.width for output in outputs)
     for node in {n for o in outputs for n in o.walk()}:
         totals["operators"] += 1.0
+        if isinstance(node, Scan):
+            totals["hashed"] += merged(node)
         for kind, amount in operator_work(node, rows):
             totals[kind] += amount
     return Work(**totals)

@@ -91,7 +91,7 @@ class _Choosing:
             return [Candidate(*way, reasons=("CHANGES_ARE_FOLLOWED",)) for way in ways]
         found = self._costing.in_full(self._plan, self._upkeep.anew(self._plan))
         if by_cost:
-            found += self._costing.without_states(zset.with_weight(self._upkeep.query))
+            found += self._costing.without_states(zset.with_weight(self._plan.root))
         return found
 
     def _building(self, candidates: Sequence[Candidate], chosen: Candidate) -> Maintenance | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.relation import Relation, Scan
 from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate
 from slackwater.planner.placement import not_local
 from slackwater.stats.cost import Model, Work, step_work
@@ -98,7 +98,19 @@ class Costing:
         """Of one step."""
         for relation in outputs:
             self._measure(relation)
-        return step_work(outputs, lambda relation: self._estimates.of(relation).before)
+        return step_work(outputs, lambda node: self._estimates.of(node).before, self._merged)
+
+    def _merged(self, scan: Scan) -> float:
+        """What is hashed to read a table or view whose segments take rows away again: each stored
+        row is looked up, and rows of segments with weights are added up by all their columns."""
+        id, time = split(scan.source)
+        if time or self._interval.external(id) is not None:
+            return 0.0
+        segments = self._interval.segments(id, NEW)
+        weighted = sum(s.rows for s in segments if s.min_weight < 0)
+        if not weighted:
+            return 0.0
+        return sum(s.rows for s in segments) + weighted * scan.width
 
     def _measure(self, relation: Relation) -> None:
         """Know the rows of what a relation scans."""

@@ -36,7 +36,7 @@ def try_ways(house: House, name: str, times: int) -> tuple[Choice, list[Tried]]:
     ):
         trial = _Trial(World(house, snapshot, Pending(), defining=True), run, view)
         choice = trial.choice()
-        ways = [c for c in choice.candidates if not c.reasons and c.method != FULL]
+        ways = [c for c in choice.candidates if not c.reasons]
         return choice, [trial.tried(way, times) for way in ways]
 
 
@@ -63,10 +63,12 @@ class _Trial:
     def _once(self, way: Candidate) -> tuple[float, float]:
         upkeep = self._upkeep()
         upkeep.engine = way.engine
+        plan = upkeep.maintenance()
         if way.method == PLAIN:
             done = upkeep.plain([])
+        elif way.method == FULL:
+            done = upkeep.recompute(plan, [])
         else:
-            plan = upkeep.maintenance()
             own = plan if way.method == INCREMENTAL else upkeep.higher_order(plan)
             assert own is not None
             done = upkeep.incremental(upkeep.following(own))
