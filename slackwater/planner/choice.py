@@ -21,6 +21,8 @@ states that changes need; in full without."""
 ENGINES = ("local", "spark")
 FUTURE = 10
 """So many refreshes to come count as like this one."""
+UNSURE = 1.25
+"""So much dearer than expected may states turn out for which something is built."""
 TIE = 0.05
 """Seconds that make no difference: then changes are followed, which keeps the log of changes."""
 
@@ -72,4 +74,4 @@ def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: 
     with_them = min((c.cpu for c in candidates if c.method == HIGHER_ORDER), default=inf)
     if chosen.method != INCREMENTAL or with_them == inf:
         return False
-    return FUTURE * (chosen.cpu - with_them - TIE) > cost
+    return FUTURE * (chosen.cpu - UNSURE * with_them - TIE) > cost

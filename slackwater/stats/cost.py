@@ -70,8 +70,8 @@ PRIOR: dict[tuple[str, str], Prices] = {
     # steps, operators, scanned, streamed, hashed, paired, sorted, written
     ("local", "cpu"): (0.013, 0.0003, 4e-9, 7e-9, 6e-8, 4e-9, 1e-8, 1e-7),
     ("local", "latency"): (0.012, 0.0003, 2e-9, 5e-9, 3e-8, 3e-9, 6e-9, 8e-8),
-    ("spark", "cpu"): (0.25, 0.008, 2e-8, 3e-8, 2.5e-7, 2e-8, 3e-8, 4e-7),
-    ("spark", "latency"): (0.30, 0.008, 1e-8, 2e-8, 1.5e-7, 1e-8, 2e-8, 3e-7),
+    ("spark", "cpu"): (0.55, 0.02, 2.5e-8, 3e-8, 7e-7, 2e-8, 3e-8, 4e-7),
+    ("spark", "latency"): (0.4, 0.013, 1.1e-8, 2e-8, 3e-7, 1e-8, 2e-8, 3e-7),
 }
 """By engine and measure, what to believe before anything was measured: two cores."""
 
