@@ -12,10 +12,20 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from slackwater.planner.temporal import Assignment, Costs, Graph, Timed, Timeline, Value, less, plus
+from slackwater.planner.temporal import (
+    Assignment,
+    Costs,
+    Graph,
+    Step,
+    Timed,
+    Timeline,
+    Value,
+    less,
+    plus,
+)
 
 Key = tuple[int, int]
 """A relation, by number, in a run."""
@@ -35,18 +45,26 @@ class Solution:
 
     def uses(self) -> Counter[Key]:
         """How often the plan asks for each relation in each run."""
-        found: Counter[Key] = Counter()
+        return Counter(below for _, _, asked in self._opened() for below in asked)
+
+    def steps(self) -> dict[Key, Step]:
+        """How each relation that the plan asks for comes to be there in a run."""
+        return {key: step for key, step, _ in self._opened()}
+
+    def _opened(self) -> Iterator[tuple[Key, Step, list[Key]]]:
+        """Each relation in a run, with its step and what that takes; what is kept, once."""
         for assignment, targets in zip(
             self.assignments, [*((k,) for k in self.kept), self.wanted], strict=True
         ):
             waiting, opened = list(targets), {*targets, *assignment.kept}
             while waiting:
-                for key in _below(assignment, *waiting.pop()):
-                    found[key] += 1
-                    if key not in opened:
-                        opened.add(key)
-                        waiting.append(key)
-        return found
+                key = waiting.pop()
+                asked = _below(assignment, *key)
+                yield key, assignment.steps[key], asked
+                for below in asked:
+                    if below not in opened:
+                        opened.add(below)
+                        waiting.append(below)
 
 
 def _below(assignment: Assignment, i: int, run: int) -> list[Key]:

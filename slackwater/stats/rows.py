@@ -31,6 +31,7 @@ from slackwater.algebra.relation import (
 )
 from slackwater.algebra.relation import Values as Constants
 from slackwater.stats.values import Domain, Ignorance, Known, drawn
+from slackwater.tvr.memo import Ref
 
 MOVED = 0.1
 """The share of updates that touch what a predicate reads."""
@@ -102,6 +103,10 @@ class Estimates:
         """Values and selectivities, as at the end of the interval."""
         return Domain(self._known, lambda node: self.of(node).after)
 
+    def ref(self, node: Ref) -> Rows:
+        """The rows of a group of the memo, for those who know them."""
+        raise AssertionError(f"no estimate for {node}")
+
     def source(self, name: str) -> Rows:
         """The rows of a source."""
         return self._sources[name]
@@ -115,6 +120,11 @@ def _estimate(node: Relation, own: Estimates) -> Rows:
 @_estimate.register
 def _(node: Scan, own: Estimates) -> Rows:
     return own.source(node.source)
+
+
+@_estimate.register
+def _(node: Ref, own: Estimates) -> Rows:
+    return own.ref(node)
 
 
 @_estimate.register

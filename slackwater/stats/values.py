@@ -145,6 +145,10 @@ class Domain:
             return 3.0 if expr.nullable else 2.0
         return self.distinct(node, [c for c in expr.walk() if isinstance(c, Column)])
 
+    def column(self, node: Relation, i: int) -> float:
+        """The different values of a column."""
+        return self._column(node, i)
+
     def _column(self, node: Relation, i: int) -> float:
         key = (node, i)
         if key not in self._found:

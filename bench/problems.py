@@ -1,0 +1,105 @@
+"""Planning problems over TPC-DS: the scenarios and arrival patterns of 001, 8.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import slackwater
+from bench import corpus
+from slackwater.algebra.relation import Opaque, Relation
+from slackwater.errors import SqlError
+from slackwater.planner.problem import Arrival, Problem
+from slackwater.sql.tables import unordered
+from slackwater.stats.rows import Change
+from slackwater.tvr.normal import normalize
+from slackwater.work.world import World
+
+ROWS = {
+    "call_center": 6,
+    "catalog_page": 11_718,
+    "catalog_returns": 144_067,
+    "catalog_sales": 1_441_548,
+    "customer": 100_000,
+    "customer_address": 50_000,
+    "customer_demographics": 1_920_800,
+    "date_dim": 73_049,
+    "household_demographics": 7_200,
+    "income_band": 20,
+    "inventory": 11_745_000,
+    "item": 18_000,
+    "promotion": 300,
+    "reason": 35,
+    "ship_mode": 20,
+    "store": 12,
+    "store_returns": 287_514,
+    "store_sales": 2_880_404,
+    "time_dim": 86_400,
+    "warehouse": 5,
+    "web_page": 60,
+    "web_returns": 71_763,
+    "web_sales": 719_384,
+    "web_site": 30,
+}
+"""Rows of TPC-DS's tables at scale factor 1."""
+SALES = frozenset({"store_sales", "catalog_sales", "web_sales"})
+RETURNS = frozenset({"store_returns", "catalog_returns", "web_returns"})
+RETRACTED = 0.1
+"""Of what arrives, so much takes an earlier row away."""
+
+
+def _delta(share: float, retracting: frozenset[str]) -> dict[str, tuple[float, float]]:
+    return {
+        table: (share, share * RETRACTED if table in retracting else 0.0)
+        for table in (*SALES, *RETURNS)
+    }
+
+
+PATTERNS = {
+    "delta-big": _delta(1 / 2, frozenset()),  # as much arrives as was there
+    "delta-small": _delta(1 / 5, frozenset()),  # a quarter of what was there
+    "delta-R": _delta(1 / 3, SALES),  # half of it, and sales are taken back
+    "delta-RS": _delta(1 / 3, SALES | RETURNS),  # returns, too
+}
+"""By table, the share of all rows that arrives last, and the share that goes with it."""
+
+
+@contextmanager
+def bound_queries() -> Iterator[dict[str, Relation]]:
+    """TPC-DS's queries in normal form, those that bind without opaque parts."""
+    with (
+        TemporaryDirectory() as folder,
+        slackwater.connect(Path(folder) / "w", placement="local") as db,
+    ):
+        for statement in corpus.ddl("tpcds").values():
+            db.sql(statement)
+        world = World(db._house, db._house.catalog.snapshot(), defining=True)
+        found = {}
+        for name, text in corpus.queries("tpcds").items():
+            try:
+                relation = unordered(db._house.bound.bind(text, world.context()))
+            except SqlError:
+                continue
+            if not any(isinstance(node, Opaque) for node in relation.walk()):
+                found[name] = normalize(relation)
+        yield found
+
+
+def problem(query: Relation, pattern: str, prices: tuple[float, ...], scenario: str) -> Problem:
+    """A query with what arrives up to each point. `ivm`: a result at each point, the last run's
+    cost first; `pdw`: one result at the end, the costs weighted by their prices."""
+    points = len(prices)
+    arrivals = {}
+    for scan in query.scans():
+        rows = ROWS[scan.name]
+        last, gone = PATTERNS[pattern].get(scan.name, (0.0, 0.0))
+        each = rows * last / max(1, points - 1)
+        change = Change(inserts=each, deletes=rows * gone / max(1, points - 1))
+        changes = (change if last else Change(),) * (points - 1)
+        arrivals[scan.source] = Arrival(rows * (1 - last), changes)
+    if scenario == "ivm":
+        due = frozenset(range(points))
+        return Problem(query, arrivals, prices, due=due, last_first=True)
+    return Problem(query, arrivals, prices)

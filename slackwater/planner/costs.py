@@ -1,0 +1,91 @@
+"""What the ways of the memo cost, by the same model that a refresh is planned with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slackwater.algebra.relation import Relation
+from slackwater.planner.temporal import Timed, Timeline
+from slackwater.stats.cost import KINDS, Model, operator_work
+from slackwater.stats.rows import Estimates, Rows
+from slackwater.stats.values import Domain
+from slackwater.tvr.memo import Member, Ref
+
+
+class Seconds:
+    """CPU seconds on an engine: a `Costs` of `planner/temporal.py`."""
+
+    def __init__(self, model: Model, engine: str = "local") -> None:
+        self._prices = dict(zip(KINDS, model.prices[engine, "cpu"], strict=True))
+        self._within: dict[tuple[int, int], _Within] = {}
+
+    def member(self, timed: Timed, member: Member, timeline: Timeline) -> float:
+        """The work of its operators."""
+        rows = self._rows(timed, timeline)
+        rows.know(member.relation, timeline.rows(timed))
+        total = 0.0
+        for node in member.relation.walk():
+            if not isinstance(node, Ref):
+                total += self._prices["operators"]
+                total += sum(self._prices[k] * a for k, a in operator_work(node, rows.count))
+        return total
+
+    def _rows(self, timed: Timed, timeline: Timeline) -> _Within:
+        key = (timed.start, timed.end)
+        if key not in self._within:
+            self._within[key] = _Within(timeline, *key)
+        return self._within[key]
+
+    def read(self, timed: Timed, timeline: Timeline) -> float:
+        """A source is read whenever it is needed."""
+        return self.load(timed, timeline)
+
+    def save(self, timed: Timed, timeline: Timeline) -> float:
+        """Values written."""
+        return self._prices["written"] * timeline.rows(timed) * timed.ref.width
+
+    def load(self, timed: Timed, timeline: Timeline) -> float:
+        """Values read."""
+        return self._prices["scanned"] * timeline.rows(timed) * timed.ref.width
+
+
+class _Within(Estimates):
+    """The rows of relations over groups, between two points of a timeline."""
+
+    def __init__(self, timeline: Timeline, start: int, end: int) -> None:
+        super().__init__({}, timeline.problem.known)
+        self._timeline = timeline
+        self._start = start
+        self._end = end
+
+    def know(self, relation: Relation, rows: float) -> None:
+        """What a group has, whatever its members."""
+        self._found.setdefault(relation, Rows(rows))
+
+    def count(self, relation: Relation) -> float:
+        """Rows."""
+        return self.of(relation).before
+
+    def ref(self, node: Ref) -> Rows:
+        return Rows(self._timeline.rows(self._timeline.timed(node, self._start, self._end)))
+
+    @property
+    def domain(self) -> Domain:
+        if self._domain is None:
+            below = self._timeline.problem.estimates(self._start, self._end).domain
+            self._domain = _OfGroups(self._timeline.problem.known, self.count, below=below)
+        return self._domain
+
+    _domain: Domain | None = None
+
+
+@dataclass(frozen=True)
+class _OfGroups(Domain):
+    """Different values in columns of groups: as many as in the expression that they belong to."""
+
+    below: Domain | None = None
+
+    def _values(self, node: Relation, i: int) -> float:
+        if isinstance(node, Ref) and self.below is not None and i < node.tvr.node.width:
+            return self.below.column(node.tvr.node, i)
+        return super()._values(node, i)

@@ -1,0 +1,113 @@
+"""From a planning problem to a plan: explore, assign times, choose what to keep (001).
+
+    plan(Problem(query, arrivals, prices=(0.3, 1.0)))
+
+Nothing is run. The plan says for each run what is computed, by which rule, and what is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from slackwater.algebra.explain import describe
+from slackwater.errors import UserError
+from slackwater.planner.costs import Seconds
+from slackwater.planner.problem import Problem
+from slackwater.planner.states import Key, Solution, solve
+from slackwater.planner.temporal import Costs, Step, Timeline
+from slackwater.stats.cost import Model
+from slackwater.tvr import explore
+from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule
+from slackwater.tvr.methods import higher_order, im2, ojv
+
+METHODS = ("im1", "im2", "ojv", "higher_order")
+"""Methods that can be left out; recomputing cannot."""
+_RULES = (*explore.RULES, *im2.RULES, *ojv.RULES)
+_REWRITES = (*im2.REWRITES, *higher_order.REWRITES)
+
+
+def rules_of(methods: Collection[str]) -> tuple[list[Rule], list[Rewrite]]:
+    """The rules of some methods, and those that belong to none."""
+    if unknown := set(methods) - set(METHODS):
+        raise UserError(
+            f"Method '{min(unknown)}' is not known.",
+            code="BAD_METHOD",
+            hint=f"Existing: {', '.join(METHODS)}.",
+        )
+    allowed = {"", "recompute", *methods}
+    rules = [rule for rule in _RULES if rule.method in allowed]
+    return rules, [rewrite for rewrite in _REWRITES if rewrite.method in allowed]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done in each run, and how it was found."""
+
+    problem: Problem
+    memo: Memo
+    solution: Solution
+    explored_seconds: float
+    assigned_seconds: float
+
+    @property
+    def cost(self) -> float:
+        """What counts: the weighted cost, or that of the last run."""
+        return self.solution.cost[0]
+
+    def steps(self) -> Iterator[tuple[int, str, Step]]:
+        """By run, what is there and how it came about: computed in this run, or loaded."""
+        for (i, run), step in sorted(self.solution.steps().items(), key=lambda s: (s[0][1], s[0])):
+            yield run, self._described((i, run)), step
+
+    def methods(self) -> frozenset[str]:
+        """The methods that the plan takes from."""
+        taken = (step.way.member.method for step in self.solution.steps().values() if step.way)
+        return frozenset(method for method in taken if method)
+
+    def _described(self, key: Key) -> str:
+        timed = self.solution.graph.nodes[key[0]]
+        trait = timed.ref.trait
+        only = " of changed keys" if trait.wanted is not None else ""
+        return f"{trait.kind}{only} of {describe(timed.ref.tvr.node)} at {timed.point}"
+
+    def text(self) -> str:
+        """For people."""
+        lines = [f"Expected: {self.cost:.6g}"]
+        kept = set(self.solution.kept)
+        for run in self.problem.points:
+            lines.append(f"Run {run}, price {self.problem.prices[run]:g}:")
+            for (i, at), step in self.solution.steps().items():
+                if at == run:
+                    mark = " (kept)" if (i, at) in kept else ""
+                    lines.append(f"  {_how(step)}: {self._described((i, at))}{mark}")
+        return "\n".join(lines)
+
+
+def _how(step: Step) -> str:
+    if step.saved_at is not None:
+        return f"load from run {step.saved_at}"
+    return "read" if step.way is None else step.way.member.rule
+
+
+def plan(
+    problem: Problem,
+    model: Model | None = None,
+    methods: Collection[str] = METHODS,
+    costs: Costs | None = None,
+) -> Plan:
+    """The cheapest plan for a problem, by CPU seconds unless other costs are given."""
+    begun = time.perf_counter()
+    memo = Memo(problem.changed, *rules_of(methods))
+    query = problem.query
+    memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
+    explored = time.perf_counter()
+    timeline = Timeline(memo, problem)
+    wanted = {
+        point: timeline.timed(memo.ref(query, ROWS), max(0, point - 1), point)
+        for point in problem.results
+    }
+    solution = solve(timeline, costs or Seconds(model or Model()), wanted)
+    done = time.perf_counter()
+    return Plan(problem, memo, solution, explored - begun, done - explored)
