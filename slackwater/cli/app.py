@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from slackwater.cli import (
     bench,
+    bench_plans,
     compacting,
     create,
     demo,
@@ -131,4 +132,6 @@ app.command("history")(inspecting.history)
 app.command("compact")(compacting.compact)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
+bench.app.command("planning")(bench_plans.planning)
+bench.app.command("choice")(bench_plans.choice)
 app.add_typer(bench.app, name="bench")

@@ -69,7 +69,7 @@ def refresh(
     settings = Settings(
         scale=sf,
         change=change,
-        queries=_names(queries),
+        queries=names(queries),
         repeat=repeat,
         warm_up=warm_up,
         sweep=sweep_batches,
@@ -116,8 +116,8 @@ def preaggregation(
     settings = Settings(
         scale=sf,
         sizes=_sizes(rows),
-        engines=_names(engines),
-        views=_names(views) or tuple(VIEWS),
+        engines=names(engines),
+        views=names(views) or tuple(VIEWS),
         repeat=repeat,
         seed=seed,
         data=data,
@@ -136,87 +136,14 @@ def preaggregation(
         raise typer.Exit(exits.DIFFERENT)
 
 
-@app.command("choice")
-def choice(
-    ctx: typer.Context,
-    sf: Annotated[float, typer.Option(help="Scale factor of both corpora.")] = 0.1,
-    kinds: Annotated[str, typer.Option(help="tpch, tpcds, or both with a comma.")] = "tpch,tpcds",
-    queries: Annotated[str, typer.Option(help="For example q1,q3; the usual when not given.")] = "",
-    changes: Annotated[
-        str, typer.Option(help="Shares of the rows that change.")
-    ] = "0.0001,0.001,0.01,0.1,0.5",
-    engines: Annotated[str, typer.Option(help="local, spark, or both.")] = "local,spark",
-    repeat: Annotated[int, typer.Option(min=1, help="Each way is tried so often.")] = 3,
-    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the choice of changed rows.")] = 7,
-) -> None:
-    """Is the way that a refresh chooses the cheapest? Every way is tried on the same state."""
-    own = session(ctx)
-    find_bench()
-    from bench.choice import Settings, run
-
-    settings = Settings(
-        scale=sf,
-        shares=_shares(changes),
-        kinds=_names(kinds),
-        queries=_names(queries),
-        repeat=repeat,
-        engines=_names(engines),
-        seed=seed,
-        data=data,
-        spark_master=own.spark_master,
-    )
-    if not own.debug:
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
-    with showing_stages(own) as on_stage:
-        told = run(settings, on_stage)
-    if json is not None:
-        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
-    print_table(own.out, table(*_choices(told)))
-    print_table(own.out, table(*_scores(told)))
-
-
-def _shares(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(share) for share in _names(text))
-    except ValueError as error:
-        raise UserError(
-            f"--changes takes numbers: {error}.",
-            code="BAD_OPTION",
-            hint="For example: --changes 0.001,0.1",
-        ) from error
-
-
-def _choices(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """What was chosen, and the CPU seconds of each way, expected and measured."""
-    names = ["corpus", "query", "change", "chosen", "regret s", "ways: CPU s expected → measured"]
-    rows = []
-    for line in told["lines"]:
-        ways = ", ".join(
-            f"{w['method']} {w['engine']} {w['expected']:.2f} → {w['cpu_seconds']:.2f}"
-            for w in line["ways"]
-        )
-        chosen = f"{line['chosen']['method']} {line['chosen']['engine']}"
-        start = [line["corpus"], line["query"], f"{line['change']:.2%}", chosen]
-        rows.append([*start, f"{line['regret']:.2f}", ways])
-    return names, rows
-
-
-def _scores(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """How often the choice was right, beside always doing the same."""
-    scores = {"chosen": told, **{f"always {way}": s for way, s in told["always"].items()}}
-    rows = [[n, f"{s['right']:.1%}", f"{s['regret_seconds']:.1f}"] for n, s in scores.items()]
-    return ["way", "right", "regret, CPU s"], rows
-
-
-def _names(text: str) -> tuple[str, ...]:
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
     return tuple(name.strip().lower() for name in text.split(",") if name.strip())
 
 
 def _sizes(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(size) for size in _names(text))
+        return tuple(int(size) for size in names(text))
     except ValueError as error:
         raise UserError(
             f"--rows takes numbers: {error}.", code="BAD_OPTION", hint="For example: --rows 10,1000"
@@ -225,9 +152,9 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 def _preaggregation(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
     """Seconds and CPU of each mode; ratios above 1 where it is cheaper than `off`."""
-    names = ["engine", "view", "lines"]
+    columns = ["engine", "view", "lines"]
     for mode in ("off", "on", "auto"):
-        names += [f"{mode}: s", "cpu s", *(["×", "cpu ×"] if mode != "off" else [])]
+        columns += [f"{mode}: s", "cpu s", *(["×", "cpu ×"] if mode != "off" else [])]
     rows = []
     for line in told["lines"]:
         cells = [line["engine"], line["view"], f"{line['lines']:,}"]
@@ -237,7 +164,7 @@ def _preaggregation(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
             if mode != "off":
                 cells += [f"{cost['latency_ratio']:.2f}", f"{cost['cpu_ratio']:.2f}"]
         rows.append([*cells, f"{line['auto']['summed_first']:.0%}"])
-    return [*names, "auto: summed first"], rows
+    return [*columns, "auto: summed first"], rows
 
 
 def find_bench() -> None:
@@ -292,11 +219,11 @@ def print_report(own: Session, told: dict[str, Any]) -> None:
 
 def _times(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
     """Seconds, and ratios to both recomputes: above 1, the refresh is cheaper."""
-    names = ["query", "recompute: Spark s", "cpu s", "local s", "cpu s"]
+    columns = ["query", "recompute: Spark s", "cpu s", "local s", "cpu s"]
     for placement in ("spark", "auto"):
-        names += [f"{placement}: s", "cpu s", "× Spark", "cpu ×", "× local", "cpu ×"]
+        columns += [f"{placement}: s", "cpu s", "× Spark", "cpu ×", "× local", "cpu ×"]
     rows = [_times_line(query) for query in part["queries"]]
-    return [*names, "exact"], [*rows, *(_summary_line(part, *what) for what in SUMMARIES)]
+    return [*columns, "exact"], [*rows, *(_summary_line(part, *what) for what in SUMMARIES)]
 
 
 def _summary_line(part: dict[str, Any], what: str, name: str) -> list[Any]:
@@ -324,9 +251,9 @@ def _work(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
     """What was read and run: bytes; Spark SQL executions, jobs and stages; how it refreshed."""
     from bench.report import THESIS_JOBS, THESIS_STAGES
 
-    names = ["query", "recompute: Spark read", "jobs/stages", "local read"]
+    columns = ["query", "recompute: Spark read", "jobs/stages", "local read"]
     for placement in ("spark", "auto"):
-        names += [f"{placement}: mode", "engine", "read", "executions/jobs/stages"]
+        columns += [f"{placement}: mode", "engine", "read", "executions/jobs/stages"]
     rows = []
     for query in part["queries"]:
         anew, number = query["recompute_spark"], int(query["query"][1:])
@@ -337,7 +264,7 @@ def _work(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
             line += [own.get("mode", "failed"), own.get("engine", ""), _size(own["bytes_read"])]
             line.append(_counts(own, "executions", "jobs", "stages"))
         rows.append([*line, f"{THESIS_JOBS[number]}/{THESIS_STAGES[number]}"])
-    return [*names, "DBToaster on Spark: jobs/stages"], rows
+    return [*columns, "DBToaster on Spark: jobs/stages"], rows
 
 
 def _counts(told: dict[str, Any], *names: str) -> str:

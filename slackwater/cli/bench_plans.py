@@ -1,0 +1,128 @@
+"""`slackwater bench choice` and `planning`: how well, and how fast, it is decided what to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from statistics import quantiles
+from typing import Annotated, Any
+
+import typer
+
+from slackwater.cli.bench import find_bench, names, showing_stages
+from slackwater.cli.context import QUIET, session
+from slackwater.cli.output import print_table, table, to_json
+from slackwater.errors import UserError
+
+
+def planning(
+    ctx: typer.Context,
+    queries: Annotated[str, typer.Option(help="For example q1,q3; all when not given.")] = "",
+    points: Annotated[int, typer.Option(min=2, help="Time points.")] = 3,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+) -> None:
+    """How long it takes to plan TPC-DS queries over several runs, with all methods."""
+    own = session(ctx)
+    find_bench()
+    from bench.planning import Settings, run
+
+    with showing_stages(own) as on_stage:
+        told = run(Settings(queries=names(queries), points=points), on_stage)
+    if json is not None:
+        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    print_table(own.out, table(*_plans(told)))
+    taken = sorted(line["seconds"] for line in told["queries"])
+    if len(taken) > 1:
+        most = quantiles(taken, n=5, method="inclusive")[-1]
+        own.out.print(f"80% within {most:.2f} s, all within {taken[-1]:.2f} s")
+
+
+def _plans(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """What was explored, and how long that took."""
+    columns = ["query", "seconds", "exploring", "groups", "expressions", "rules fired", "methods"]
+    rows = [
+        [
+            line["query"],
+            f"{line['seconds']:.2f}",
+            f"{line['explored_seconds']:.2f}",
+            line["groups"],
+            line["expressions"],
+            line["rules_fired"],
+            ", ".join(line["methods"]),
+        ]
+        for line in told["queries"]
+    ]
+    return columns, rows
+
+
+def choice(
+    ctx: typer.Context,
+    sf: Annotated[float, typer.Option(help="Scale factor of both corpora.")] = 0.1,
+    kinds: Annotated[str, typer.Option(help="tpch, tpcds, or both with a comma.")] = "tpch,tpcds",
+    queries: Annotated[str, typer.Option(help="For example q1,q3; the usual when not given.")] = "",
+    changes: Annotated[
+        str, typer.Option(help="Shares of the rows that change.")
+    ] = "0.0001,0.001,0.01,0.1,0.5",
+    engines: Annotated[str, typer.Option(help="local, spark, or both.")] = "local,spark",
+    repeat: Annotated[int, typer.Option(min=1, help="Each way is tried so often.")] = 3,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the choice of changed rows.")] = 7,
+) -> None:
+    """Is the way that a refresh chooses the cheapest? Every way is tried on the same state."""
+    own = session(ctx)
+    find_bench()
+    from bench.choice import Settings, run
+
+    settings = Settings(
+        scale=sf,
+        shares=_shares(changes),
+        kinds=names(kinds),
+        queries=names(queries),
+        repeat=repeat,
+        engines=names(engines),
+        seed=seed,
+        data=data,
+        spark_master=own.spark_master,
+    )
+    if not own.debug:
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
+    with showing_stages(own) as on_stage:
+        told = run(settings, on_stage)
+    if json is not None:
+        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    print_table(own.out, table(*_choices(told)))
+    print_table(own.out, table(*_scores(told)))
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(share) for share in names(text))
+    except ValueError as error:
+        raise UserError(
+            f"--changes takes numbers: {error}.",
+            code="BAD_OPTION",
+            hint="For example: --changes 0.001,0.1",
+        ) from error
+
+
+def _choices(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """What was chosen, and the CPU seconds of each way, expected and measured."""
+    columns = ["corpus", "query", "change", "chosen", "regret s", "ways: CPU s expected → measured"]
+    rows = []
+    for line in told["lines"]:
+        ways = ", ".join(
+            f"{w['method']} {w['engine']} {w['expected']:.2f} → {w['cpu_seconds']:.2f}"
+            for w in line["ways"]
+        )
+        chosen = f"{line['chosen']['method']} {line['chosen']['engine']}"
+        start = [line["corpus"], line["query"], f"{line['change']:.2%}", chosen]
+        rows.append([*start, f"{line['regret']:.2f}", ways])
+    return columns, rows
+
+
+def _scores(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """How often the choice was right, beside always doing the same."""
+    scores = {"chosen": told, **{f"always {way}": s for way, s in told["always"].items()}}
+    rows = [[n, f"{s['right']:.1%}", f"{s['regret_seconds']:.1f}"] for n, s in scores.items()]
+    return ["way", "right", "regret, CPU s"], rows

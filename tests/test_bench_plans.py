@@ -1,0 +1,69 @@
+"""`slackwater bench planning` and `choice`, on little data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bench import choice, planning
+from slackwater.cli import exits
+from slackwater.cli.app import app
+from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
+
+FEW = choice.Settings(
+    scale=0.01,
+    kinds=("tpch",),
+    queries=("q3", "q6"),
+    shares=(0.001, 0.1),
+    repeat=1,
+    engines=("local",),
+)
+
+
+def test_planning_tells_how_long_and_how_much_was_explored() -> None:
+    told = planning.run(planning.Settings(queries=("q96", "q52")))
+    assert [line["query"] for line in told["queries"]] == ["q52", "q96"]
+    for line in told["queries"]:
+        assert line["seconds"] >= line["explored_seconds"] > 0
+        assert line["expressions"] > line["groups"] > 10
+        assert line["cost"] > 0
+
+
+def test_every_way_is_tried_on_the_same_state() -> None:
+    told = choice.run(FEW)
+    asked = [(line["query"], line["change"]) for line in told["lines"]]
+    assert asked == [("q3", 0.001), ("q6", 0.001), ("q3", 0.1), ("q6", 0.1)]
+    for line in told["lines"]:
+        assert {way["method"] for way in line["ways"]} >= {INCREMENTAL, FULL, PLAIN}
+        assert all(way["expected"] > 0 for way in line["ways"])
+        assert line["regret"] >= 0
+    assert 0 <= told["right"] <= 1
+    assert set(told["always"]) == {f"{INCREMENTAL}, local", f"{PLAIN}, local"}
+
+
+def test_a_choice_is_judged_by_the_cheapest_way() -> None:
+    ways = [
+        {"method": INCREMENTAL, "engine": "local", "cpu_seconds": 1.0},
+        {"method": PLAIN, "engine": "local", "cpu_seconds": 0.5},
+    ]
+    line = {"ways": ways, "chosen": {"method": INCREMENTAL, "engine": "local"}}
+    told = choice.report(FEW, [line])
+    assert told["right"] == 0.0
+    assert told["regret_seconds"] == pytest.approx(0.5)
+    assert told["always"][f"{PLAIN}, local"] == {"right": 1.0, "regret_seconds": 0.0}
+
+
+def test_the_planning_command_writes_its_report(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    done = CliRunner().invoke(app, ["bench", "planning", "--queries", "q96", "--json", str(file)])
+    assert done.exit_code == exits.OK, done.output
+    assert [line["query"] for line in json.loads(file.read_text())["queries"]] == ["q96"]
+    assert "q96" in done.output
+
+
+def test_changes_that_are_no_numbers() -> None:
+    done = CliRunner().invoke(app, ["bench", "choice", "--changes", "much"])
+    assert done.exit_code != exits.OK
