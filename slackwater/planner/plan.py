@@ -15,8 +15,8 @@ from slackwater.algebra.explain import describe
 from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
 from slackwater.planner.problem import Problem
-from slackwater.planner.states import Key, Solution, solve
-from slackwater.planner.temporal import Costs, Step, Timeline
+from slackwater.planner.states import Solution, solve
+from slackwater.planner.temporal import Costs, Key, Step, Timeline
 from slackwater.stats.cost import Model
 from slackwater.tvr import explore
 from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule

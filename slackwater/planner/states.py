@@ -19,6 +19,7 @@ from slackwater.planner.temporal import (
     Assignment,
     Costs,
     Graph,
+    Key,
     Step,
     Timed,
     Timeline,
@@ -27,8 +28,6 @@ from slackwater.planner.temporal import (
     plus,
 )
 
-Key = tuple[int, int]
-"""A relation, by number, in a run."""
 Gain = tuple[float, int, Key]
 
 
@@ -153,5 +152,9 @@ class _Solver:
 
     def _assignment(self, kept: tuple[Key, ...]) -> Assignment:
         if kept not in self._known:
-            self._known[kept] = Assignment(self._graph, frozenset(kept))
+            made = Assignment(self._graph) if not kept else self._keeping(kept)
+            self._known[kept] = made
         return self._known[kept]
+
+    def _keeping(self, kept: tuple[Key, ...]) -> Assignment:
+        return self._assignment(kept[:-1]).keeping(kept[-1])

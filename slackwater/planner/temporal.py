@@ -145,8 +145,18 @@ class Graph:
         self.loads = [costs.load(t, timeline) for t in self.nodes]
         self.ranks = timeline.memo.ranks()
         self.groups = [timeline.memo.group(t.ref).id for t in self.nodes]
+        self.users = self._users()
         # by time; what came up last is what others are computed from
         self.order = sorted(range(len(self.nodes)), key=lambda i: (self.nodes[i].point, -i))
+
+    def _users(self) -> list[list[int]]:
+        """By number, the relations that may be computed from one, each once."""
+        found: list[dict[int, None]] = [{} for _ in self.nodes]
+        for i, ways in enumerate(self.ways):
+            for way in ways:
+                for below in way.inputs:
+                    found[below][i] = None
+        return [list(users) for users in found]
 
     def depth(self, i: int) -> int:
         """How many members deep a relation is computed from sources, at least."""
@@ -174,28 +184,55 @@ class Step:
     saved_at: int | None = None
 
 
+Key = tuple[int, int]
+"""A relation, by number, in a run."""
+
+
 class Assignment:
     """The cheapest way to every relation in every run. `kept` are relations with the run in which
     they are computed anyway, so that having them there costs nothing more."""
 
-    def __init__(self, graph: Graph, kept: frozenset[tuple[int, int]] = frozenset()) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self.kept = kept
-        self.best: dict[tuple[int, int], Value] = {}
-        self.steps: dict[tuple[int, int], Step] = {}
+        self.kept: frozenset[Key] = frozenset()
+        self.best: dict[Key, Value] = {}
+        self.steps: dict[Key, Step] = {}
         runs = graph.problem.points
-        news = True
-        while news:
-            news = False
-            for i in graph.order:
-                for run in runs[graph.nodes[i].point :]:
-                    news |= self._relax(i, run)
+        keys = [(i, run) for i in graph.order for run in runs[graph.nodes[i].point :]]
+        for i, run in keys:
+            cost = graph.reads[i]
+            if cost is not None:
+                self._improve((i, run), graph.priced(run, cost), Step())
+        self._follow(keys)
+
+    def keeping(self, key: Key) -> Assignment:
+        """The same with one more relation kept: only what may be computed from it changes."""
+        made = object.__new__(Assignment)
+        made._graph = self._graph
+        made.kept = self.kept | {key}
+        made.best, made.steps = dict(self.best), dict(self.steps)
+        made._follow(made._above(key))
+        return made
+
+    def _follow(self, keys: Iterable[Key]) -> None:
+        """Relax some relations, and what is computed from those that became cheaper, until
+        nothing does."""
+        waiting = dict.fromkeys(keys)  # each once, in order
+        while waiting:
+            key = next(iter(waiting))
+            del waiting[key]
+            if self._relax(*key):
+                waiting.update(dict.fromkeys(self._above(key)))
+
+    def _above(self, key: Key) -> Iterator[Key]:
+        """What may be had for less when a relation in a run is: itself later, and what is
+        computed from it."""
+        i, run = key
+        yield from ((i, later) for later in self._graph.problem.points[run + 1 :])
+        yield from ((j, run) for j in self._graph.users[i])
 
     def _relax(self, i: int, run: int) -> bool:
         graph, news = self._graph, False
-        cost = graph.reads[i]
-        if cost is not None:
-            news |= self._improve(i, run, graph.priced(run, cost), Step())
         for way in graph.ways[i]:
             total = graph.priced(run, way.cost)
             for below in way.inputs:
@@ -204,21 +241,21 @@ class Assignment:
                     break
                 total = plus(total, there)
             else:
-                news |= self._improve(i, run, total, Step(way))
+                news |= self._improve((i, run), total, Step(way))
         for earlier in range(graph.nodes[i].point, run):
             before = self.there(i, earlier)
             if before is not None:
                 total = plus(before, graph.priced(earlier, graph.saves[i]))
                 total = plus(total, graph.priced(run, graph.loads[i]))
-                news |= self._improve(i, run, total, Step(saved_at=earlier))
+                news |= self._improve((i, run), total, Step(saved_at=earlier))
         return news
 
-    def _improve(self, i: int, run: int, value: Value, step: Step) -> bool:
-        known = self.best.get((i, run))
+    def _improve(self, key: Key, value: Value, step: Step) -> bool:
+        known = self.best.get(key)
         if known is not None and not less(value, known):
             return False
-        self.best[i, run] = value
-        self.steps[i, run] = step
+        self.best[key] = value
+        self.steps[key] = step
         return True
 
     def there(self, i: int, run: int) -> Value | None:
