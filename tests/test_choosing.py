@@ -204,6 +204,7 @@ def test_a_view_may_be_called_alternatives(filled: Warehouse) -> None:
 def joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Warehouse]:
     """A view over three tables, for which it always pays to keep what changes are joined with."""
     monkeypatch.setattr(choosing, "is_worth_building", lambda *_: True)
+    monkeypatch.setattr(choosing, "SMALL", 0)
     with slackwater.connect(tmp_path / "w", placement="local", refresh="incremental") as db:
         db.sql("CREATE TABLE lines (o BIGINT, price BIGINT)")
         db.sql("CREATE TABLE orders (id BIGINT, customer BIGINT)")

@@ -59,7 +59,7 @@ from slackwater.types import (
 )
 from tests.conftest import PROOF, SEED
 
-ASKED = 30 if PROOF else 10
+ASKED = 15 if PROOF else 10
 """Errors of each tuple of types that Spark is asked for."""
 D = decimal.Decimal
 _WIDE = decimal.Context(prec=60)

@@ -18,10 +18,13 @@ from slackwater.planner.choice import (
 )
 from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
+from slackwater.tvr.time import NEW
 from slackwater.work.costing import Costing
 from slackwater.work.upkeep import Following, Upkeep
 
 MISSING = "STATE_MISSING"
+SMALL = 10_000
+"""Where nothing else is allowed, and fewer rows are read, costs are not even looked at."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class _Choosing:
         self._ways: dict[str, Following] = {}
 
     def choice(self, by_cost: bool) -> Choice:
+        """Which way, and which there are."""
+        if not by_cost and self._is_small():
+            method = FULL if self._impossible else INCREMENTAL
+            way = None if self._impossible else self._upkeep.following(self._plan)
+            return Choice(Candidate(method, ""), (), way, running=self._spark.is_running)
         candidates = [*self._by_changes(), *self._in_full(by_cost)]
         method = FULL if self._impossible else INCREMENTAL
         chosen = choose(candidates) or Candidate(method, "")
@@ -72,6 +80,13 @@ class _Choosing:
             chosen = replace(chosen, engine="")
         way, building = self._ways.get(chosen.method), self._building(candidates, chosen)
         return Choice(chosen, candidates, way, building, self._spark.is_running)
+
+    def _is_small(self) -> bool:
+        interval, runner = self._upkeep.interval, self._upkeep.world.house.runner
+        sources = self._upkeep.view.depends
+        if runner.placement == "auto" or any(interval.external(id) for id in sources):
+            return False
+        return sum(s.rows for id in sources for s in interval.segments(id, NEW)) < SMALL
 
     def _by_changes(self) -> list[Candidate]:
         if self._is_load:  # nobody knows what changed
