@@ -225,9 +225,7 @@ class _Work:
         if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
             self._refuse_strict(view, reasons)
             return upkeep.plain(reasons), None
-        plan = upkeep.maintenance()
-        if not reasons and upkeep.missing(plan):
-            reasons = [MISSING]
+        plan, reasons = _planned(upkeep, reasons)
         choice = self._choice(upkeep, plan, reasons)
         upkeep.engine = choice.chosen.engine
         return self._done(upkeep, plan, choice, reasons), choice
@@ -244,9 +242,7 @@ class _Work:
         reasons = self._reasons(view, upkeep, met)
         if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
             return None, reasons
-        plan = upkeep.maintenance()
-        if not reasons and upkeep.missing(plan):
-            reasons = [MISSING]
+        plan, reasons = _planned(upkeep, reasons)
         return self._choice(upkeep, plan, reasons), reasons
 
     def _done(
@@ -261,7 +257,7 @@ class _Work:
         try:
             done = upkeep.incremental(choice.following)
             if choice.building is not None:
-                done = upkeep.build(choice.building, done)
+                done = upkeep.build(choice.building, choice.following.plan, done)
         except UserError:  # data that some step cannot compute with, which may be gone by now
             self._refuse_strict(view, ["STEP_RAISED"])
             upkeep.forget()
@@ -346,6 +342,12 @@ class _Work:
             "seconds": report.seconds,
             "steps": [s.to_json() for s in report.steps],
         }
+
+
+def _planned(upkeep: Upkeep, reasons: list[str]) -> tuple[Maintenance, list[str]]:
+    """How the view is maintained, and why it has to be computed anew first."""
+    plan = upkeep.maintenance()
+    return plan, reasons or ([MISSING] if upkeep.missing(plan) else [])
 
 
 def _recomputed(upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Upkept:

@@ -128,11 +128,15 @@ class Upkeep:
         self._replace("recompute", self.view, relations[self.view.id])
         return self._full(reasons, updates)
 
-    def build(self, plan: Maintenance, done: Upkept) -> Upkept:
-        """After a refresh: the states of another plan, for the next."""
+    def build(self, plan: Maintenance, current: Maintenance, done: Upkept) -> Upkept:
+        """After a refresh by the current plan: what another plan needs besides, for the next."""
         full = Deltas(states=plan.states)
-        updates: list[model.Update] = [u for u in done.updates if not isinstance(u, Drop)]
-        for state in self.missing(plan):
+        needed = {s.id for s in plan.kept}
+        updates: list[model.Update] = [
+            u for u in done.updates if not (isinstance(u, Drop) and u.id in needed)
+        ]
+        brought_along = {s.id for s in current.kept}
+        for state in (s for s in plan.kept if s.id not in brought_along):
             self._replace(f"build {state.name} of", state, state.initial(full))
             updates += self._keep(state)
         return replace(done, updates=updates)
