@@ -78,12 +78,7 @@ def refresh(
         work=work,
         spark_master=own.spark_master,
     )
-    if not own.debug:
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
-    with showing_stages(own) as on_stage:
-        told = report(run(settings, on_stage))
-    if json is not None:
-        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    told = measured(own, lambda on_stage: report(run(settings, on_stage)), json)
     if html is not None:
         html.write_text(chart.page(told), encoding="utf-8")
     print_report(own, told)
@@ -123,17 +118,29 @@ def preaggregation(
         data=data,
         spark_master=own.spark_master,
     )
-    if not own.debug:
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
-    with showing_stages(own) as on_stage:
-        told = run(settings, on_stage)
-    if json is not None:
-        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_preaggregation(told)))
     for problem in told["problems"]:
         own.out.print(problem, markup=False)
     if not told["exact"]:
         raise typer.Exit(exits.DIFFERENT)
+
+
+OnStage = Callable[[str, int, int], None]
+"""Told what begins now, how many stages are done, and how many there are."""
+
+
+def measured(
+    own: Session, measure: Callable[[OnStage], dict[str, Any]], json: Path | None
+) -> dict[str, Any]:
+    """What a benchmark tells, its stages shown; written to a file, too, if one is named."""
+    if not own.debug:
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
+    with showing_stages(own) as on_stage:
+        told = measure(on_stage)
+    if json is not None:
+        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    return told
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -182,7 +189,7 @@ def find_bench() -> None:
 
 
 @contextmanager
-def showing_stages(own: Session) -> Iterator[Callable[[str, int, int], None]]:
+def showing_stages(own: Session) -> Iterator[OnStage]:
     """A bar on a terminal, a line per stage elsewhere."""
     if not own.err.is_terminal:
         yield lambda what, done, total: own.err.print(f"[{done + 1}/{total}] {what}", markup=False)

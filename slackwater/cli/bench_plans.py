@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from statistics import quantiles
 from typing import Annotated, Any
 
 import typer
 
-from slackwater.cli.bench import find_bench, names, showing_stages
-from slackwater.cli.context import QUIET, session
-from slackwater.cli.output import print_table, table, to_json
+from slackwater.cli.bench import find_bench, measured, names
+from slackwater.cli.context import session
+from slackwater.cli.output import print_table, table
 from slackwater.errors import UserError
 
 
@@ -26,10 +25,8 @@ def planning(
     find_bench()
     from bench.planning import Settings, run
 
-    with showing_stages(own) as on_stage:
-        told = run(Settings(queries=names(queries), points=points), on_stage)
-    if json is not None:
-        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    settings = Settings(queries=names(queries), points=points)
+    told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_plans(told)))
     taken = sorted(line["seconds"] for line in told["queries"])
     if len(taken) > 1:
@@ -85,12 +82,7 @@ def choice(
         data=data,
         spark_master=own.spark_master,
     )
-    if not own.debug:
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET}")
-    with showing_stages(own) as on_stage:
-        told = run(settings, on_stage)
-    if json is not None:
-        json.write_text(to_json(told, indent=2) + "\n", encoding="utf-8")
+    told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_choices(told)))
     print_table(own.out, table(*_scores(told)))
 

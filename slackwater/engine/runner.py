@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from slackwater import faults
 from slackwater.algebra.relation import Relation
@@ -29,7 +28,7 @@ from slackwater.engine.together import put_together, take_apart
 from slackwater.errors import NeedsSpark, UserError
 from slackwater.planner.placement import LOAD_BYTES, QUERY_BYTES, Placement, choose
 from slackwater.planner.steps import Output, StepReport, WriteSegments
-from slackwater.types import Schema, to_arrow_schema
+from slackwater.types import to_arrow_schema
 
 BROADCAST_BYTES = 32_000_000
 """Changes up to this size are sent whole to wherever large inputs are read."""
@@ -373,25 +372,6 @@ def measurements(reports: Sequence[StepReport]) -> tuple[Measurement, ...]:
     return tuple(
         Measurement(r.name, r.engine, r.seconds, r.cpu_seconds, r.rows, r.bytes) for r in reports
     )
-
-
-def require_not_null(
-    segments: Sequence[Segment], schema: Schema, storage: Storage, table: str
-) -> None:
-    """Refuse NULLs in NOT NULL columns, as the files' own statistics tell them."""
-    strict = {f.name for f in schema if not f.nullable}
-    for segment in segments if strict else ():
-        storage.check(segment)
-        footer = pq.read_metadata(storage.path(segment))
-        for group in range(footer.num_row_groups):
-            for i in range(footer.num_columns):
-                chunk = footer.row_group(group).column(i)
-                if chunk.path_in_schema in strict and chunk.statistics.null_count:
-                    raise UserError(
-                        f"NULL in column '{chunk.path_in_schema}' of '{table}', which is NOT NULL.",
-                        code="NULL_IN_NOT_NULL",
-                        hint="Give a value, or declare the column without NOT NULL.",
-                    )
 
 
 def _not_exact() -> UserError:

@@ -55,7 +55,7 @@ class Profiles:
         return None
 
 
-def telling_columns(query: Relation) -> dict[str, set[str]]:
+def deciding_columns(query: Relation) -> dict[str, set[str]]:
     """By source, the columns whose values decide how many rows a query's operators give: those
     that it joins, groups, partitions and filters by."""
     found: dict[str, set[str]] = {}

@@ -140,16 +140,13 @@ class Domain:
         if isinstance(expr, Literal):
             return 1.0
         if isinstance(expr, Column):
-            return max(1.0, min(self._column(node, expr.index), self.count(node)))
+            return max(1.0, min(self.column(node, expr.index), self.count(node)))
         if expr.type == BOOLEAN:
             return 3.0 if expr.nullable else 2.0
         return self.distinct(node, [c for c in expr.walk() if isinstance(c, Column)])
 
     def column(self, node: Relation, i: int) -> float:
         """The different values of a column."""
-        return self._column(node, i)
-
-    def _column(self, node: Relation, i: int) -> float:
         key = (node, i)
         if key not in self._found:
             self._found[key] = self._values(node, i)
@@ -170,17 +167,17 @@ class Domain:
             case Join() if i >= node.left.width:
                 return self._seen(node.right, i - node.left.width, node)
             case Union():
-                return sum(self._column(part, i) for part in node.parts)
+                return sum(self.column(part, i) for part in node.parts)
             case Filter() | Join() | Window() if i < node.inputs[0].width:
                 return self._seen(node.inputs[0], i, node)
             case _ if node.inputs and i < node.inputs[0].width:
-                return self._column(node.inputs[0], i)
+                return self.column(node.inputs[0], i)
         result: float = self.count(node) ** GUESSED_DISTINCT
         return result
 
     def _seen(self, below: Relation, i: int, above: Relation) -> float:
         """The values of a column below that are left above."""
-        return drawn(self._column(below, i), self.count(above))
+        return drawn(self.column(below, i), self.count(above))
 
     # -- how many rows
 

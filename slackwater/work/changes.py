@@ -27,7 +27,8 @@ from slackwater.catalog.model import (
     Update,
     WriteEvent,
 )
-from slackwater.engine.runner import measurements, require_not_null
+from slackwater.engine.not_null import require_not_null
+from slackwater.engine.runner import measurements
 from slackwater.engine.sources import Given, Log, Sources
 from slackwater.engine.telling import telling_columns
 from slackwater.errors import SqlError, UserError, nearest

@@ -18,7 +18,7 @@ from slackwater.catalog.store import Catalog
 from slackwater.engine.inputs import weighted
 from slackwater.engine.local import LocalEngine
 from slackwater.planner.placement import is_local_type
-from slackwater.stats.profile import Profile, Profiles, telling_columns
+from slackwater.stats.profile import Profile, Profiles, deciding_columns
 from slackwater.stats.values import Values
 from slackwater.types import DATE, Field, Schema, is_numeric
 
@@ -67,7 +67,7 @@ class Profiling:
         if sum(s.rows for own in segments.values() for s in own) < LEAST_ROWS:
             return
         known = self.known().known
-        for id, columns in telling_columns(query).items():
+        for id, columns in deciding_columns(query).items():
             rows, size = (sum(getattr(s, n) for s in segments[id]) for n in ("rows", "bytes"))
             before = known.get(id, Profile(0))
             kept = before.columns if before.serves(rows) else {}
