@@ -13,7 +13,7 @@ import pyarrow as pa
 from conftest import PROOF, SEED
 
 from bench import corpus
-from slackwater.engine.spark_settings import QUICK, set_all
+from slackwater.engine.spark_settings import SHORT, set_all
 from slackwater.sql.reference import tie_broken
 from slackwater.types import Schema, schema_to_json
 
@@ -95,5 +95,5 @@ def new_session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone"):
         session.conf.set(setting, spark.conf.get(setting) or "")
-    set_all(session, QUICK)
+    set_all(session, SHORT)
     return session

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import slackwater
-from slackwater.engine.spark_settings import QUICK
+from slackwater.engine.spark_settings import SHORT, TINY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def test_one_warehouse_closes_another_goes_on(spark: SparkSession, tmp_path: Pat
 def test_settings_for_few_rows_hold_for_a_statement_only(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    keys = list(QUICK)
+    keys = [*SHORT, *TINY]
     before = [spark.conf.get(key) for key in keys]
     with slackwater.connect(tmp_path / "w", placement="spark", spark=spark) as db:
         db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2), (2)")

@@ -23,6 +23,7 @@ from slackwater.engine.programs import Part, Program
 from slackwater.engine.skipping import narrowed
 from slackwater.engine.sources import Given, Log, Made, Sources, Stored, changed_bytes, from_texts
 from slackwater.engine.spark import SparkEngine
+from slackwater.engine.spark_settings import FROM_FEW_ROWS, OVER_FEW_ROWS, Overlay
 from slackwater.engine.storage import Storage
 from slackwater.engine.together import put_together, take_apart
 from slackwater.errors import NeedsSpark, UserError
@@ -35,6 +36,9 @@ BROADCAST_BYTES = 32_000_000
 COLLECT_BYTES = 8_000_000
 """What comes of changes up to this size is written by the driver: Spark needs longer to set a
 write up than a few rows take to arrive."""
+
+TINY_BYTES = 500_000
+"""A statement that reads less is interpreted: it runs for less long than its code would compile."""
 
 
 Segments = dict[str, tuple[Segment, ...]]
@@ -173,7 +177,7 @@ class Runner:
         return program.sql
 
     def _spark_table(self, relation: Relation, sources: Sources) -> pa.Table:
-        with self.spark.statement(_is_quick(sources)):
+        with self.spark.statement(_suited(sources)):
             sql = self._spark_program(relation, sources, {}).sql
             return conform(self.spark.table(sql), to_arrow_schema(relation.schema))
 
@@ -232,7 +236,7 @@ class Runner:
                 return self._write_local(step, run, sources)
             except NeedsSpark:
                 self._leave_local(measure)
-        with self.spark.statement(_is_quick(sources)):
+        with self.spark.statement(_suited(sources)):
             statements = self._spark_statements(step, sources)
             if not step.load and _has_small_change(sources):
                 return self._collect(step, run, statements)
@@ -309,12 +313,14 @@ def _has_small_change(sources: Sources) -> bool:
     return 0 < changed_bytes(sources) < COLLECT_BYTES
 
 
-def _is_quick(sources: Sources) -> bool:
-    """Does it begin with few rows: a small change, or small inputs altogether?"""
+def _suited(sources: Sources) -> list[Overlay]:
+    """Settings for a statement that begins with few rows (a small change, or small inputs
+    altogether), and for one that reads few at all."""
     if any(isinstance(s, Given) and not s.is_local for s in sources.values()):
-        return False  # of any size
-    small = sum(s.bytes for s in sources.values()) < COLLECT_BYTES
-    return small or _has_small_change(sources)
+        return []  # of any size
+    read = sum(s.bytes for s in sources.values())
+    suited = [FROM_FEW_ROWS] if read < COLLECT_BYTES or _has_small_change(sources) else []
+    return [*suited, OVER_FEW_ROWS] if read < TINY_BYTES else suited
 
 
 def _fresh() -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from slackwater.engine.dialects import SPARK
 from slackwater.engine.java import NEEDED, java_version, require_java
 from slackwater.engine.programs import Part
 from slackwater.engine.spark_errors import translate
-from slackwater.engine.spark_settings import DEFAULTS, FEW_ROWS, PINNED, set_all
+from slackwater.engine.spark_settings import DEFAULTS, PINNED, Overlay, set_all
 from slackwater.engine.spark_sql import fill, render
 from slackwater.errors import SlackwaterError, StateError
 from slackwater.sql.scope import OuterColumn
@@ -146,13 +146,15 @@ class SparkEngine:
         return quote(name)
 
     @contextmanager
-    def statement(self, quick: bool = False) -> Iterator[None]:
-        """Views registered inside are gone afterwards; Spark's errors become ours. With `quick`,
-        Spark is set for few rows."""
+    def statement(self, suited: Iterable[Overlay] = ()) -> Iterator[None]:
+        """Views registered inside are gone afterwards; Spark's errors become ours. Meanwhile
+        Spark has the settings that suit the statement."""
         outer = _LOCAL.views, _LOCAL.kept
         _LOCAL.views, _LOCAL.kept = [], []
         try:
-            with FEW_ROWS.on(self.session) if quick else nullcontext():
+            with ExitStack() as settings:
+                for overlay in suited:
+                    settings.enter_context(overlay.on(self.session))
                 yield
         except SlackwaterError:
             raise

@@ -34,6 +34,8 @@ DEFAULTS = {
     "spark.driver.memory": "4g",
     # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
     "spark.sql.codegen.cache.maxEntries": "1000",
+    # Nothing is bucketed; where this may look for buckets, Spark clones the session to cache rows.
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.sources.default": "parquet",
     "spark.log.level": "ERROR",
@@ -45,9 +47,13 @@ BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UsePar
 """For a Java that ends after minutes: compiling Spark to the last, and collecting garbage beside
 the work, cost more than they save."""
 
-QUICK = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-"""For statements over few rows: planning again after every exchange, and tasks without rows, take
-longer than the rows do."""
+SHORT = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+"""For statements that begin with few rows: planning again after every exchange, and tasks without
+rows, take longer than the rows do."""
+
+TINY = {"spark.sql.codegen.wholeStage": "false"}
+"""For statements that read few rows altogether: code written and compiled for the one statement
+takes longer than the rows do."""
 
 
 class Overlay:
@@ -83,4 +89,5 @@ def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
         session.conf.set(key, value)
 
 
-FEW_ROWS = Overlay(QUICK)
+FROM_FEW_ROWS = Overlay(SHORT)
+OVER_FEW_ROWS = Overlay(TINY)
