@@ -48,6 +48,11 @@ def ddl(kind: str) -> dict[str, str]:
     return {statement.split()[2]: statement for statement in statements}
 
 
+def keys(kind: str) -> str:
+    """The statements that declare keys and references."""
+    return (_folder(kind) / "keys.sql").read_text()
+
+
 def schemas(kind: str) -> dict[str, Schema]:
     """The schema of each table."""
     return {table: _schema(statement) for table, statement in ddl(kind).items()}

@@ -63,6 +63,8 @@ class Settings:
     warm_up: int = 1
     """Rounds before them that are not timed."""
     sweep: bool = False
+    keys: bool = True
+    """Are the keys and references of TPC-H declared?"""
     seed: int = 7
     data: Path | None = None
     """Where generated data is kept."""
@@ -216,6 +218,8 @@ class _Bench:
         for table, statement in corpus.ddl(KIND).items():
             db.sql(statement)
             db.ingest(table, files[table])
+        if self.settings.keys:
+            db.sql(corpus.keys(KIND))
         for name, text in self.settings.texts.items():
             self._stage(f"{placement}: first computation of {name}")
             db.sql(f"CREATE MATERIALIZED VIEW {name} AS {text}")

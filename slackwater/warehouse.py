@@ -144,6 +144,10 @@ class Warehouse:
                 return definitions.alter_view(house, statement)
             case s.AddColumns():
                 return altering.add_columns(house, statement)
+            case s.AddConstraints():
+                return altering.add_constraints(house, statement)
+            case s.DropConstraint():
+                return altering.drop_constraint(house, statement)
             case s.Drop():
                 return definitions.drop(house, statement)
             case s.Refresh():

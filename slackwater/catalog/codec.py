@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Row
 
 from slackwater.algebra.expr import Literal
 from slackwater.catalog import constants
-from slackwater.catalog.model import Segment, State, Table, View
+from slackwater.catalog.model import Key, Reference, Segment, SetPromises, State, Table, View
 from slackwater.types import Schema, schema_from_json, schema_to_json
 
 Relation = Table | View | State
@@ -42,8 +43,15 @@ def body_of(relation: Relation) -> dict[str, Any]:
     }
     if isinstance(relation, Table):
         fills = {name: constants.to_json(fill) for name, fill in relation.fills.items()}
-        defaults = dict(relation.defaults)
-        return body | {"source": relation.source, "defaults": defaults, "fills": fills}
+        return (
+            body
+            | {
+                "source": relation.source,
+                "defaults": dict(relation.defaults),
+                "fills": fills,
+            }
+            | promises_of(relation)
+        )
     widths = dict(relation.widths)
     return body | {"sql": relation.sql, "depends": list(relation.depends), "widths": widths}
 
@@ -74,6 +82,8 @@ def relation_of(row: Row[Any]) -> Relation:
             defaults=body["defaults"],
             log_from=row.log_from,
             fills=_fills(body.get("fills", {}), schema),
+            keys=tuple(_key(key) for key in body.get("keys", ())),
+            references=tuple(_reference(r) for r in body.get("references", ())),
         )
     return View(
         id=row.relation_id,
@@ -92,6 +102,22 @@ def relation_of(row: Row[Any]) -> Relation:
 
 def _fills(body: dict[str, Any], schema: Schema) -> dict[str, Literal]:
     return {f.name: constants.from_json(body[f.name], f.type) for f in schema if f.name in body}
+
+
+def promises_of(table: Table | SetPromises) -> dict[str, Any]:
+    """The part of a table's definition that tells its keys and references."""
+    return {
+        "keys": [asdict(key) for key in table.keys],
+        "references": [asdict(reference) for reference in table.references],
+    }
+
+
+def _key(body: dict[str, Any]) -> Key:
+    return Key(body["name"], tuple(body["columns"]), body["primary"])
+
+
+def _reference(body: dict[str, Any]) -> Reference:
+    return Reference(body["name"], tuple(body["columns"]), body["table"], tuple(body["theirs"]))
 
 
 def segment_row(segment: Segment) -> dict[str, Any]:

@@ -39,6 +39,26 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """Columns whose values no two rows of a table share. It is promised, not checked."""
+
+    name: str
+    columns: tuple[str, ...]
+    primary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Columns whose values, where none is NULL, are a key of a row of another table, whose id this
+    is. It is promised, not checked."""
+
+    name: str
+    columns: tuple[str, ...]
+    table: str
+    theirs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table: `managed` (we keep its segments) or external (`parquet`).
 
@@ -56,6 +76,13 @@ class Table:
     log_from: int = 0
     fills: Mapping[str, Literal] = field(default_factory=dict, hash=False)
     """What an added column holds in rows that were there before it."""
+    keys: tuple[Key, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+    @property
+    def constraints(self) -> list[str]:
+        """The names of its keys and references."""
+        return [k.name for k in self.keys] + [r.name for r in self.references]
 
     @property
     def first_width(self) -> int:
@@ -261,6 +288,15 @@ class AddColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPromises:
+    """The keys and references of a table, from now on."""
+
+    id: str
+    keys: tuple[Key, ...]
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """The relation, its segments and its states are gone from this commit on."""
 
@@ -329,6 +365,7 @@ Update = (
     | ReplaceView
     | AlterRelation
     | AddColumns
+    | SetPromises
     | Drop
     | AddSegments
     | ReplaceSegments

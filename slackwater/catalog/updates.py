@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select
 
 from slackwater.catalog import constants
-from slackwater.catalog.codec import Relation, body_of, fold, kind_of, segment_row
+from slackwater.catalog.codec import Relation, body_of, fold, kind_of, promises_of, segment_row
 from slackwater.catalog.model import (
     AddColumns,
     AddSegments,
@@ -24,6 +24,7 @@ from slackwater.catalog.model import (
     ReplaceView,
     Segment,
     SetAsOf,
+    SetPromises,
     State,
     Update,
     View,
@@ -104,6 +105,12 @@ def _(change: AddColumns, tx: Transaction) -> None:
         "defaults": body["defaults"] | dict(change.defaults),
     }
     tx.put(definitions, change.id, body=body | added)
+
+
+@apply.register
+def _(change: SetPromises, tx: Transaction) -> None:
+    body = tx.live(definitions, change.id).body
+    tx.put(definitions, change.id, body=body | promises_of(change))
 
 
 @apply.register

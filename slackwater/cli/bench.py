@@ -50,6 +50,9 @@ def refresh(
     sweep_batches: Annotated[
         bool, typer.Option("--sweep-batches", help="Changes of 0.01%, 0.1%, 1% and 10%, too.")
     ] = False,
+    keys: Annotated[
+        bool, typer.Option(help="Declare the keys and references of TPC-H, to rely on.")
+    ] = True,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
     data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
@@ -73,6 +76,7 @@ def refresh(
         repeat=repeat,
         warm_up=warm_up,
         sweep=sweep_batches,
+        keys=keys,
         seed=seed,
         data=data,
         work=work,

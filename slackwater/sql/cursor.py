@@ -28,6 +28,11 @@ class Cursor:
         self.at += len(words)
         return True
 
+    def sees(self, *words: str) -> bool:
+        """Does the next token begin with one of some words?"""
+        token = self.peek()
+        return token is not None and token.text.upper().split()[0] in words
+
     def expect(self, *words: str) -> None:
         """Take these words, or complain."""
         if not self.accept(*words):

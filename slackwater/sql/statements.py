@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from slackwater.errors import SqlError
-from slackwater.sql.column_defs import ColumnDef, added_columns, column_def
+from slackwater.sql import constraints
+from slackwater.sql.column_defs import ColumnDef, added_columns, added_constraints, column_def
 from slackwater.sql.cursor import Cursor
 from slackwater.sql.parse import Script, parse, split
 from slackwater.sql.tables import table_name
@@ -37,6 +38,7 @@ class CreateTable(Statement):
     options: dict[str, str] = field(default_factory=dict)
     if_not_exists: bool = False
     query: str | None = None
+    constraints: tuple[constraints.ConstraintDef, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,23 @@ class AddColumns(Statement):
 
     table: str
     columns: tuple[ColumnDef, ...]
+
+
+@dataclass(frozen=True)
+class AddConstraints(Statement):
+    """ALTER TABLE name ADD [CONSTRAINT name] PRIMARY KEY, UNIQUE or FOREIGN KEY …"""
+
+    table: str
+    constraints: tuple[constraints.ConstraintDef, ...]
+
+
+@dataclass(frozen=True)
+class DropConstraint(Statement):
+    """ALTER TABLE name DROP CONSTRAINT [IF EXISTS] name"""
+
+    table: str
+    name: str
+    if_exists: bool
 
 
 @dataclass(frozen=True)
@@ -227,15 +246,20 @@ def _alter(c: Cursor) -> Statement:
 def _alter_table(c: Cursor) -> Statement:
     c.expect("ALTER", "TABLE")
     name = c.name()
-    if not (c.accept("ADD", "COLUMN") or c.accept("ADD", "COLUMNS")):
-        raise SqlError(
-            "Of ALTER TABLE, only ADD COLUMN is supported.",
-            code="UNSUPPORTED_STATEMENT",
-            hint="For other changes, CREATE TABLE … AS SELECT makes a new table of the old one.",
-            start=0,
-            end=len("ALTER TABLE"),
-        )
-    return AddColumns(c.script.text, name, added_columns(c))
+    if c.accept("ADD", "COLUMN") or c.accept("ADD", "COLUMNS"):
+        return AddColumns(c.script.text, name, added_columns(c))
+    if c.accept("DROP", "CONSTRAINT"):
+        if_exists = c.accept("IF", "EXISTS")
+        return DropConstraint(c.script.text, name, c.name(), if_exists)
+    if c.accept("ADD") and c.sees("CONSTRAINT", "PRIMARY", "FOREIGN", "UNIQUE"):
+        return AddConstraints(c.script.text, name, added_constraints(c))
+    raise SqlError(
+        "Of ALTER TABLE, only ADD COLUMN, ADD CONSTRAINT and DROP CONSTRAINT are supported.",
+        code="UNSUPPORTED_STATEMENT",
+        hint="For other changes, CREATE TABLE … AS SELECT makes a new table of the old one.",
+        start=0,
+        end=len("ALTER TABLE"),
+    )
 
 
 _EXPLAINED = re.compile(
@@ -329,10 +353,20 @@ def _create_table(text: str, tree: exp.Expr) -> Statement:
     target = tree.this
     schema = target if isinstance(target, exp.Schema) else None
     name = table_name(target.this if schema is not None else target)
-    columns = tuple(column_def(c) for c in schema.expressions) if schema is not None else ()
+    items = schema.expressions if schema is not None else []
+    columns = tuple(column_def(c) for c in items if not isinstance(c, constraints.NODES))
     source, options = _properties(tree)
     query = tree.expression.sql(dialect="spark") if tree.expression is not None else None
-    return CreateTable(text, name, columns, source, options, bool(tree.args.get("exists")), query)
+    return CreateTable(
+        text,
+        name,
+        columns,
+        source,
+        options,
+        bool(tree.args.get("exists")),
+        query,
+        constraints.constraint_defs(items),
+    )
 
 
 def _properties(tree: exp.Expr) -> tuple[str, dict[str, str]]:

@@ -24,8 +24,9 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.tvr import zset
-from slackwater.tvr.laws import joins, keyed, linear, recompute
+from slackwater.tvr.laws import joins, keyed, linear, recompute, whole_keys
 from slackwater.tvr.preaggregate import Pays, never
+from slackwater.tvr.references import Reference
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import BufferState
 from slackwater.tvr.states.rows import RowState
@@ -47,7 +48,7 @@ class Deltas:
 
     `weighted`: sources that are stored with weights other than one. `pays`: which changes are
     summed up before they are joined. `forms`: operators whose change is that of other operators
-    that give the same rows.
+    that give the same rows. `references`: those to sources of which no key both comes and goes.
     """
 
     changed: frozenset[str] = frozenset()
@@ -55,6 +56,7 @@ class Deltas:
     states: Mapping[Relation, State] = field(default_factory=dict)
     pays: Pays = never
     forms: Mapping[Relation, Relation] = field(default_factory=dict)
+    references: frozenset[Reference] = frozenset()
     notes: dict[Relation, Note] = field(default_factory=dict)
     _changes: dict[Relation, bool] = field(default_factory=dict)
     _deltas: dict[Relation, Relation] = field(default_factory=dict)
@@ -191,7 +193,13 @@ def _keeps_weights(node: Relation) -> bool:
 
 
 LAWS: dict[type[Relation], tuple[Callable[..., Relation | None], ...]] = {
-    Join: (joins.delta_inner, joins.delta_left_rows, keyed.delta_join, recompute.delta_recompute),
+    Join: (
+        whole_keys.delta_whole_keys,
+        joins.delta_inner,
+        joins.delta_left_rows,
+        keyed.delta_join,
+        recompute.delta_recompute,
+    ),
     Aggregate: (keyed.delta_aggregate, recompute.delta_recompute),
     Distinct: (keyed.delta_distinct,),
     SetOp: (keyed.delta_set_operation,),

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slackwater.algebra.expr import AggCall, Call, Column, Expr, Literal, columns
-from slackwater.algebra.relation import Aggregate, Filter, Project, Relation, Union
-from slackwater.types import BIGINT, BOOLEAN, WEIGHT
+from slackwater.algebra.relation import Aggregate, Filter, Project, Relation, Union, Values
+from slackwater.types import BIGINT, BOOLEAN, WEIGHT, Field
 
 ONE = Literal(BIGINT, False, 1)
 MINUS_ONE = Literal(BIGINT, False, -1)
@@ -64,6 +64,23 @@ def negate(z: Relation) -> Relation:
     row = columns(z.schema)
     flipped = Call(BIGINT, row[-1].nullable, "neg", (row[-1],))
     return Project(z, (*row[:-1], flipped), names(z))
+
+
+def coming(z: Relation) -> Relation:
+    """The rows of a change that come."""
+    return Filter(z, Call(BOOLEAN, False, ">", (weight(z), ZERO)))
+
+
+def absolute(z: Relation) -> Relation:
+    """What comes and what goes alike."""
+    row = columns(z.schema)
+    size = Call(BIGINT, row[-1].nullable, "abs", (row[-1],))
+    return Project(z, (*row[:-1], size), names(z))
+
+
+def nothing(relation: Relation) -> Relation:
+    """No change of a relation's rows."""
+    return Values((), (*relation.schema, Field(WEIGHT, BIGINT, False)))
 
 
 def plus(parts: Sequence[Relation]) -> Relation:

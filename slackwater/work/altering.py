@@ -1,12 +1,13 @@
-"""ALTER TABLE … ADD COLUMN: the catalog changes, and no file.
+"""ALTER TABLE: the catalog changes, and no file.
 
-Rows that are there get the value that the default has now, whatever becomes of the default later;
-it is kept with the column and filled in where older segments are read. Views go on reading the
-columns that they were defined with.
+Rows that are there get in an added column the value that the default has now, whatever becomes of
+the default later; it is kept with the column and filled in where older segments are read. Views go
+on reading the columns that they were defined with.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from slackwater.algebra.coercion import literal
@@ -15,32 +16,86 @@ from slackwater.algebra.fold import folded
 from slackwater.algebra.relation import Scan, Values
 from slackwater.catalog.constants import is_kept
 from slackwater.catalog.ids import timestamp
-from slackwater.catalog.model import AddColumns, Event, Table, VersionIs, WriteEvent
-from slackwater.errors import SqlError, StateError, UserError
+from slackwater.catalog.model import (
+    AddColumns,
+    Event,
+    SetPromises,
+    Table,
+    Update,
+    VersionIs,
+    WriteEvent,
+)
+from slackwater.errors import SqlError, StateError, UserError, nearest
 from slackwater.sql import statements
 from slackwater.sql.assign import Target, default_value
 from slackwater.types import Field
 from slackwater.work.definitions import check_columns
 from slackwater.work.house import House
+from slackwater.work.promises import promising
 from slackwater.work.world import World
 
 
 def add_columns(house: House, statement: statements.AddColumns) -> str:
     """ALTER TABLE … ADD COLUMN[S]."""
-    found = World(house, house.catalog.snapshot()).table(statement.table)
-    _require_managed(found)
+    _require_managed(World(house, house.catalog.snapshot()).table(statement.table))
+
+    def change(world: World, table: Table) -> tuple[AddColumns, list[str]]:
+        added = _change(world, table, statement)
+        return added, [f.name for f in added.columns]
+
+    return _alter(house, statement.table, "columns", change, "added")
+
+
+def add_constraints(house: House, statement: statements.AddConstraints) -> str:
+    """ALTER TABLE … ADD CONSTRAINT."""
+
+    def change(world: World, table: Table) -> tuple[SetPromises, list[str]]:
+        made = promising(world, table, statement.constraints)
+        names = [name for name in made.constraints if name not in table.constraints]
+        return SetPromises(table.id, made.keys, made.references), names
+
+    return _alter(house, statement.table, "constraints", change, "added")
+
+
+def drop_constraint(house: House, statement: statements.DropConstraint) -> str:
+    """ALTER TABLE … DROP CONSTRAINT."""
+
+    def change(world: World, table: Table) -> tuple[SetPromises, list[str]]:
+        dropped = [n for n in table.constraints if n.lower() == statement.name.lower()]
+        if not dropped and not statement.if_exists:
+            raise UserError(
+                f"'{table.name}' has no constraint '{statement.name}'.",
+                code="UNKNOWN_CONSTRAINT",
+                hint=nearest(statement.name, table.constraints),
+            )
+        keys = tuple(k for k in table.keys if k.name not in dropped)
+        references = tuple(r for r in table.references if r.name not in dropped)
+        return SetPromises(table.id, keys, references), dropped
+
+    return _alter(house, statement.table, "constraints", change, "dropped")
+
+
+def _alter(
+    house: House,
+    name: str,
+    what: str,
+    change: Callable[[World, Table], tuple[Update, list[str]]],
+    done: str,
+) -> str:
+    """Change a table's definition while nobody else changes the table."""
+    found = World(house, house.catalog.snapshot()).table(name)
     with house.lease(found.id) as lease:
         world = World(house, house.catalog.snapshot())
-        table = world.table(statement.table)  # as it is now that nobody else changes it
+        table = world.table(name)
         if table.id != found.id:
             raise _replaced(table)
-        change = _change(world, table, statement)
-        body = {"table": table.name, "columns": [f.name for f in change.columns]}
+        update, names = change(world, table)
+        body = {"table": table.name, what: names}
         house.catalog.commit(
             [*lease.requirements, VersionIs(table.id, table.version)],
-            [change, WriteEvent(Event("alter", table.id, timestamp(), body))],
+            [update, WriteEvent(Event("alter", table.id, timestamp(), body))],
         )
-    return f"table '{table.name}' altered: {', '.join(body['columns'])} added"
+    return f"table '{table.name}' altered: {', '.join(names) or 'nothing'} {done}"
 
 
 def _require_managed(table: Table) -> None:

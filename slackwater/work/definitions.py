@@ -39,6 +39,7 @@ from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr import zset
 from slackwater.types import NULL, WEIGHT, Field, Schema, to_arrow
 from slackwater.work.house import House
+from slackwater.work.promises import primary_columns, promising
 from slackwater.work.world import World
 
 LATER = {
@@ -66,6 +67,7 @@ def create_table(house: House, statement: statements.CreateTable) -> str:
         return f"'{statement.name}' exists already"
     if statement.source == "parquet" and "path" in statement.options:
         table = _external(statement)
+        table = promising(world, table, statement.constraints)
     elif statement.source in ("managed", "parquet"):
         table = _managed(world, statement)
     else:
@@ -131,12 +133,16 @@ def check_columns(schema: Schema, what: str) -> None:
 
 
 def _managed(world: World, statement: statements.CreateTable) -> Table:
-    schema = tuple(Field(c.name, c.type, c.nullable) for c in statement.columns)
+    never_null = primary_columns(statement.constraints)
+    schema = tuple(
+        Field(c.name, c.type, c.nullable and c.name.lower() not in never_null)
+        for c in statement.columns
+    )
     check_columns(schema, f"Table '{statement.name}'")
     defaults = {c.name: c.default for c in statement.columns if c.default is not None}
     table = Table(new_id("t"), statement.name, schema, options=statement.options, defaults=defaults)
     _check_defaults(world, table)
-    return table
+    return promising(world, table, statement.constraints)
 
 
 def _check_defaults(world: World, table: Table) -> None:
@@ -173,7 +179,7 @@ def _create_from_query(house: House, statement: statements.CreateTable) -> str:
 def _load(house: House, world: World, statement: statements.CreateTable) -> str:
     assert statement.query is not None
     relation = unordered(bind.bind(statement.query, world.context()))
-    if statement.columns:
+    if statement.columns or statement.constraints:
         raise UserError("CREATE TABLE … AS takes its columns from the query.", code="BAD_COLUMNS")
     schema = tuple(Field(f.name, f.type, True) for f in relation.schema)
     check_columns(schema, f"Table '{statement.name}'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from slackwater.algebra.relation import Aggregate, Relation, Scan
 from slackwater.catalog.model import Segment, State, Table, View
 from slackwater.result import Result
 from slackwater.sql.build import count_star
-from slackwater.types import STRING, WEIGHT, Field
+from slackwater.types import STRING, WEIGHT, Field, quote
 from slackwater.types import from_arrow as from_arrow_type
 from slackwater.work.house import House
 from slackwater.work.world import World
@@ -62,10 +63,24 @@ def describe(house: House, name: str) -> Result:
             "type": f.type.sql,
             "nullable": f.nullable,
             "default": defaults.get(f.name),
+            "constraints": ", ".join(_constraints(world, found, f.name)) or None,
         }
         for f in found.schema
     ]
-    return from_rows(rows, ["column", "type", "nullable", "default"])
+    return from_rows(rows, ["column", "type", "nullable", "default", "constraints"])
+
+
+def _constraints(world: World, relation: Table | View, column: str) -> Iterator[str]:
+    """What is promised of a column, as one would write it."""
+    if not isinstance(relation, Table):
+        return
+    for key in relation.keys:
+        if column in key.columns:
+            yield f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} ({', '.join(key.columns)})"
+    for reference in relation.references:
+        if column in reference.columns and reference.table in world.snapshot:
+            other = world.snapshot.get(reference.table).name
+            yield f"REFERENCES {quote(other)} ({', '.join(reference.theirs)})"
 
 
 def from_rows(rows: list[dict[str, Any]], names: list[str]) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from slackwater.algebra.explain import describe
@@ -19,12 +20,14 @@ from slackwater.tvr.maintenance import Maintenance, maintenance, with_parts_kept
 from slackwater.tvr.merging import clustered
 from slackwater.tvr.methods.higher_order import around, parts, spread
 from slackwater.tvr.prune import prune
+from slackwater.tvr.references import Reference
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import END, BufferState
 from slackwater.tvr.time import CHANGE, NEW
 from slackwater.types import WEIGHT, Schema
 from slackwater.work.interval import Interval
 from slackwater.work.preaggregation import Preaggregation
+from slackwater.work.promises import relied_on
 from slackwater.work.world import World
 
 
@@ -173,7 +176,12 @@ class Upkeep:
         """What the changes of the sources make of states and, last, of the view's rows."""
         pays = Preaggregation(self.interval).pays
         deltas = Deltas(
-            self.interval.changed, self.interval.weighted, plan.states, pays, plan.forms
+            self.interval.changed,
+            self.interval.weighted,
+            plan.states,
+            pays,
+            plan.forms,
+            self._relied_on,
         )
         changes = {s.id: _for(s, s.change(deltas)) for s in plan.kept if deltas.changes(s.node)}
         if deltas.changes(plan.root):
@@ -182,6 +190,10 @@ class Upkeep:
             change = root if kept else zset.consolidate(root)
             changes[self.view.id] = _for(self.view, change)
         return Following(plan, changes, deltas)
+
+    @cached_property
+    def _relied_on(self) -> frozenset[Reference]:
+        return relied_on(self.interval)
 
     def incremental(self, following: Following) -> Upkept:
         """Add to states and rows what changes."""

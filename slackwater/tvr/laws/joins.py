@@ -18,7 +18,8 @@ from slackwater.algebra.expr import (
 )
 from slackwater.algebra.relation import Join, Project, Relation
 from slackwater.sql import build
-from slackwater.tvr import zset
+from slackwater.tvr import references, zset
+from slackwater.tvr.references import Order
 from slackwater.tvr.restrict import distinct_keys, equi_keys, restrict
 from slackwater.types import WEIGHT
 
@@ -73,26 +74,32 @@ def flatten(join: Join) -> Inner:
 
 def delta_inner(deltas: Deltas, node: Join) -> Relation | None:
     """Δ(R₁ ⋈ … ⋈ Rₙ) = Σᵢ R₁' ⋈ … ⋈ ΔRᵢ ⋈ … ⋈ Rₙ: one term per changed input, new to its left,
-    old to its right, each term joined outward from its change"""
+    old to its right, each term joined outward from its change; fewer by references"""
     if node.how != "inner":
         return None
-    deltas.note(node, "delta_join")
     inner = flatten(node)
+    known = [r for r in deltas.references if r.target in deltas.changed]
+    order = references.order(inner.inputs, inner.equalities, known)
+    deltas.note(node, "delta_join_by_reference" if order.spared else "delta_join")
     terms = []
     for i, changed in enumerate(inner.inputs):
-        if deltas.changes(changed):
+        if deltas.changes(changed) and i not in order.spared:
             sides = [
-                deltas.sure(r) if j == i else _other_side(deltas, inner, i, j)
+                deltas.sure(r) if j == i else _other_side(deltas, inner, i, j, order)
                 for j, r in enumerate(inner.inputs)
             ]
             terms.append(outward(inner, sides, i))
-    return zset.plus(terms)
+    return zset.plus(terms) if terms else zset.nothing(node)
 
 
-def _other_side(deltas: Deltas, inner: Inner, i: int, j: int) -> Relation:
+def _other_side(deltas: Deltas, inner: Inner, i: int, j: int, order: Order) -> Relation:
     """What the change of input i is joined with: input j as it is now, or was. Where j is more
     than stored rows, only what may match is computed of it."""
-    side = deltas.z(inner.inputs[j], old=j > i)
+    changed = order.is_before(j, i)
+    if changed and j in order.spared:
+        was, change = deltas.z(inner.inputs[j], old=True), deltas.sure(inner.inputs[j])
+        return zset.plus([was, zset.coming(change)])
+    side = deltas.z(inner.inputs[j], old=not changed)
     if deltas.is_linear(inner.inputs[j]):
         return side
     pairs = inner.equalities(i, j)
