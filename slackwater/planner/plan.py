@@ -16,7 +16,7 @@ from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
 from slackwater.planner.problem import Problem
 from slackwater.planner.states import Solution, solve
-from slackwater.planner.temporal import Costs, Key, Step, Timeline
+from slackwater.planner.temporal import Costs, Key, Step, Timeline, in_turn
 from slackwater.stats.cost import Model
 from slackwater.tvr import explore
 from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule
@@ -54,7 +54,7 @@ class Plan:
     @property
     def cost(self) -> float:
         """What counts: the weighted cost, or that of the last run."""
-        return self.solution.cost[0]
+        return in_turn(self.solution.cost)[0]
 
     def steps(self) -> Iterator[tuple[int, str, Step]]:
         """By run, what is there and how it came about: computed in this run, or loaded."""

@@ -24,6 +24,7 @@ from slackwater.planner.temporal import (
     Timed,
     Timeline,
     Value,
+    in_turn,
     less,
     plus,
 )
@@ -59,7 +60,7 @@ class Solution:
             while waiting:
                 key = waiting.pop()
                 asked = _below(assignment, *key)
-                yield key, assignment.steps[key], asked
+                yield key, assignment.step(key), asked
                 for below in asked:
                     if below not in opened:
                         opened.add(below)
@@ -68,7 +69,7 @@ class Solution:
 
 def _below(assignment: Assignment, i: int, run: int) -> list[Key]:
     """What a step takes."""
-    step = assignment.steps[i, run]
+    step = assignment.step((i, run))
     if step.saved_at is not None:
         return [(i, step.saved_at)]
     return [] if step.way is None else [(below, run) for below in step.way.inputs]
@@ -126,7 +127,8 @@ def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None
 
 
 def _first_difference(a: Value, b: Value) -> float:
-    return next((x - y for x, y in zip(a, b, strict=True) if x != y), 0.0)
+    pairs = zip(in_turn(a), in_turn(b), strict=True)
+    return next((x - y for x, y in pairs if x != y), 0.0)
 
 
 class _Solver:
@@ -143,11 +145,9 @@ class _Solver:
         assignments = tuple(self._assignment(order[:n]) for n in range(len(order) + 1))
         total = self._graph.priced(0, 0.0)
         for key, assignment in zip(order, assignments, strict=False):
-            total = plus(total, assignment.best[key])
+            total = plus(total, assignment.cost(key))
         for key in self._wanted:
-            there = assignments[-1].there(*key)
-            assert there is not None, self._graph.nodes[key[0]]
-            total = plus(total, there)
+            total = plus(total, assignments[-1].cost(key))
         return Solution(self._graph, self._wanted, order, assignments, total)
 
     def _assignment(self, kept: tuple[Key, ...]) -> Assignment:

@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
 
 from slackwater.planner.problem import Problem
 from slackwater.tvr.memo import CHANGED, SUMS_CHANGED, Member, Memo, Ref
 
-Value = tuple[float, ...]
+Value = float | tuple[float, ...]
 """What is compared: the weighted cost, or the costs of all runs, the last first."""
-NEARLY = 1e-9
-"""Sums of the same costs in another order differ by less."""
+CLEARLY = 1 - 1e-9
+"""Sums of the same costs in another order differ by less than by this factor."""
 
 
 @dataclass(frozen=True)
@@ -168,12 +168,21 @@ class Graph:
             self.nodes.append(timed)
         return self.numbers[timed]
 
+    def runs(self, i: int) -> range:
+        """The runs in which a relation can be there."""
+        return self.problem.points[self.nodes[i].point :]
+
     def priced(self, run: int, cost: float) -> Value:
         """What counts of a cost in a run."""
         if self.problem.last_first:
             last = len(self.problem.prices) - 1
             return tuple(cost if last - i == run else 0.0 for i in self.problem.points)
-        return (cost * self.problem.prices[run],)
+        return cost * self.problem.prices[run]
+
+    @property
+    def never(self) -> Value:
+        """The cost of what nobody knows yet how to have."""
+        return tuple(inf for _ in self.problem.points) if self.problem.last_first else inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,89 +199,118 @@ Key = tuple[int, int]
 
 class Assignment:
     """The cheapest way to every relation in every run. `kept` are relations with the run in which
-    they are computed anyway, so that having them there costs nothing more."""
+    they are computed anyway, so that having them there costs nothing more.
+
+    What relations cost is one list, by relation and run, since many assignments are made that
+    differ little.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._runs = len(graph.problem.prices)
         self.kept: frozenset[Key] = frozenset()
-        self.best: dict[Key, Value] = {}
-        self.steps: dict[Key, Step] = {}
-        runs = graph.problem.points
-        keys = [(i, run) for i in graph.order for run in runs[graph.nodes[i].point :]]
+        self._costs: list[Value] = [graph.never] * (len(graph.nodes) * self._runs)
+        self._steps: list[Step | None] = [None] * len(self._costs)
+        keys = [(i, run) for i in graph.order for run in graph.runs(i)]
         for i, run in keys:
             cost = graph.reads[i]
             if cost is not None:
-                self._improve((i, run), graph.priced(run, cost), Step())
+                self._set(i * self._runs + run, graph.priced(run, cost), Step())
         self._follow(keys)
 
     def keeping(self, key: Key) -> Assignment:
         """The same with one more relation kept: only what may be computed from it changes."""
         made = object.__new__(Assignment)
-        made._graph = self._graph
+        made._graph, made._runs = self._graph, self._runs
         made.kept = self.kept | {key}
-        made.best, made.steps = dict(self.best), dict(self.steps)
+        made._costs, made._steps = self._costs.copy(), self._steps.copy()
+        made._costs[key[0] * self._runs + key[1]] = self._graph.priced(key[1], 0.0)
         made._follow(made._above(key))
         return made
+
+    def cost(self, key: Key) -> Value:
+        """What it costs to have a relation in a run."""
+        return self._costs[key[0] * self._runs + key[1]]
+
+    def step(self, key: Key) -> Step:
+        """How it comes to be there."""
+        found = self._steps[key[0] * self._runs + key[1]]
+        assert found is not None, self._graph.nodes[key[0]]
+        return found
 
     def _follow(self, keys: Iterable[Key]) -> None:
         """Relax some relations, and what is computed from those that became cheaper, until
         nothing does."""
         waiting = dict.fromkeys(keys)  # each once, in order
+        relax = self._relax_in_turn if self._graph.problem.last_first else self._relax
         while waiting:
             key = next(iter(waiting))
             del waiting[key]
-            if self._relax(*key):
+            if relax(*key):
                 waiting.update(dict.fromkeys(self._above(key)))
 
     def _above(self, key: Key) -> Iterator[Key]:
         """What may be had for less when a relation in a run is: itself later, and what is
         computed from it."""
         i, run = key
-        yield from ((i, later) for later in self._graph.problem.points[run + 1 :])
+        yield from ((i, later) for later in range(run + 1, self._runs))
         yield from ((j, run) for j in self._graph.users[i])
 
     def _relax(self, i: int, run: int) -> bool:
-        graph, news = self._graph, False
+        """Costs are numbers, as where they are weighted."""
+        graph, runs, costs = self._graph, self._runs, self._costs
+        at, price = i * runs + run, graph.problem.prices[run]
+        least: Any = costs[at]
+        step = None
+        for way in graph.ways[i]:
+            total: Any = price * way.cost
+            for below in way.inputs:
+                total += costs[below * runs + run]
+            if total < least * CLEARLY:
+                least, step = total, Step(way)
+        for earlier in range(graph.nodes[i].point, run):
+            total = costs[i * runs + earlier]
+            total += graph.problem.prices[earlier] * graph.saves[i] + price * graph.loads[i]
+            if total < least * CLEARLY:
+                least, step = total, Step(saved_at=earlier)
+        return step is not None and self._set(at, least, step)
+
+    def _relax_in_turn(self, i: int, run: int) -> bool:
+        """Costs are compared one after the other."""
+        graph, runs, costs = self._graph, self._runs, self._costs
+        at, news = i * runs + run, False
         for way in graph.ways[i]:
             total = graph.priced(run, way.cost)
             for below in way.inputs:
-                there = self.there(below, run)
-                if there is None:
-                    break
-                total = plus(total, there)
-            else:
-                news |= self._improve((i, run), total, Step(way))
+                total = plus(total, costs[below * runs + run])
+            news |= less(total, costs[at]) and self._set(at, total, Step(way))
         for earlier in range(graph.nodes[i].point, run):
-            before = self.there(i, earlier)
-            if before is not None:
-                total = plus(before, graph.priced(earlier, graph.saves[i]))
-                total = plus(total, graph.priced(run, graph.loads[i]))
-                news |= self._improve((i, run), total, Step(saved_at=earlier))
+            total = plus(costs[i * runs + earlier], graph.priced(earlier, graph.saves[i]))
+            total = plus(total, graph.priced(run, graph.loads[i]))
+            news |= less(total, costs[at]) and self._set(at, total, Step(saved_at=earlier))
         return news
 
-    def _improve(self, key: Key, value: Value, step: Step) -> bool:
-        known = self.best.get(key)
-        if known is not None and not less(value, known):
-            return False
-        self.best[key] = value
-        self.steps[key] = step
+    def _set(self, at: int, cost: Value, step: Step) -> bool:
+        self._costs[at] = cost
+        self._steps[at] = step
         return True
-
-    def there(self, i: int, run: int) -> Value | None:
-        """What it costs to have a relation in a run; None where nobody knows yet how."""
-        if (i, run) in self.kept:
-            return self._graph.priced(run, 0.0)
-        return self.best.get((i, run))
 
 
 def plus(a: Value, b: Value) -> Value:
     """Both together."""
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+    if isinstance(a, tuple) or isinstance(b, tuple):
+        return tuple(x + y for x, y in zip(in_turn(a), in_turn(b), strict=True))
+    return a + b
 
 
 def less(a: Value, b: Value) -> bool:
     """Clearly less."""
-    for x, y in zip(a, b, strict=True):
-        if abs(x - y) > NEARLY * max(abs(x), abs(y), NEARLY):
+    for x, y in zip(in_turn(a), in_turn(b), strict=True):
+        if x < y * CLEARLY or y < x * CLEARLY:
             return x < y
     return False
+
+
+def in_turn(value: Value) -> tuple[float, ...]:
+    """The numbers that are compared, the first that differs deciding."""
+    return value if isinstance(value, tuple) else (value,)
