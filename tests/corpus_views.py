@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
@@ -66,37 +67,48 @@ def play(
     """Play a stream on the queries named for each placement."""
     stream = Stream(kind, SCALE, kind)
     outcome = Outcome()
-    with ExitStack() as opened:
+    asked = sorted({n for own in names.values() for n in own})
+    with ExitStack() as opened, ThreadPoolExecutor() as pool:  # Spark and the driver side by side
         houses = {
             placement: _House(kind, placement, own, spark, folder, opened)
             for placement, own in names.items()
             if own
         }
-        for house in houses.values():
-            house.fill(stream)
+        list(pool.map(lambda house: house.fill(stream), houses.values()))
         for number, least in enumerate(LEAST_ROWS[:batches]):
             change = stream.batch(SHARE, least)
-            expected = _answers(
-                kind,
-                sorted({n for own in names.values() for n in own}),
-                stream,
-                spark,
-                folder / f"content-{number}",
-            )
-            for placement, house in houses.items():
-                house.apply(change)
-                db = house.refresher
-                reports = _refreshed(db, measured=(placement, number) == ("local", MEASURED))
-                if (placement, number) == ("local", MEASURED):
-                    outcome.readings = dict(MeasuredUpkeep.readings)
-                    outcome.modes = {r.view: mode_of(r) for r in reports}
-                for name in names[placement]:
-                    found = db.sql(f"SELECT * FROM {name}").to_arrow()
-                    difference = compare(found, expected[name])
-                    if not difference.equal:
-                        problem = f"after batch {number + 1}: {difference}"
-                        outcome.problems.setdefault((placement, name), []).append(problem)
+            content = folder / f"content-{number}"
+            answers = pool.submit(_answers, kind, asked, stream, spark, content)
+            found = _followed(houses, change, number == MEASURED, outcome, pool)
+            for (placement, name), rows in found.items():
+                difference = compare(rows, answers.result()[name])
+                if not difference.equal:
+                    problem = f"after batch {number + 1}: {difference}"
+                    outcome.problems.setdefault((placement, name), []).append(problem)
     return outcome
+
+
+def _followed(
+    houses: Mapping[str, _House],
+    change: Mapping[str, pa.Table],
+    measured: bool,
+    outcome: Outcome,
+    pool: ThreadPoolExecutor,
+) -> dict[tuple[str, str], pa.Table]:
+    """The views of all placements after a batch. Where reading is measured, the local ones come
+    first, alone."""
+    if measured and "local" in houses:
+        houses["local"].apply(change)
+        reports = _measured(houses["local"].refresher)
+        outcome.readings = dict(MeasuredUpkeep.readings)
+        outcome.modes = {r.view: mode_of(r) for r in reports}
+    rest = [h for placement, h in houses.items() if not (measured and placement == "local")]
+    list(pool.map(lambda house: house.follow(change), rest))
+    return {
+        (placement, name): house.refresher.sql(f"SELECT * FROM {name}").to_arrow()
+        for placement, house in houses.items()
+        for name in house.queries
+    }
 
 
 def mode_of(report: RefreshReport) -> str:
@@ -146,10 +158,14 @@ class _House:
             for table in self.tables & set(change):
                 self.changer.apply(table, change[table], weight_column=WEIGHT_COLUMN)
 
+    def follow(self, change: Mapping[str, pa.Table]) -> None:
+        """A batch, and all views after it."""
+        self.apply(change)
+        self.refresher.refresh()
 
-def _refreshed(db: Warehouse, measured: bool) -> list[RefreshReport]:
-    if not measured:
-        return db.refresh()
+
+def _measured(db: Warehouse) -> list[RefreshReport]:
+    """A refresh that tells what it reads."""
     MeasuredUpkeep.readings.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refreshing, "Upkeep", MeasuredUpkeep)

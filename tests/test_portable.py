@@ -57,9 +57,9 @@ from slackwater.types import (
     to_arrow,
     to_arrow_schema,
 )
-from tests.conftest import PROOF, SEED
+from tests.conftest import SEED
 
-ASKED = 15 if PROOF else 10
+ASKED = 10
 """Errors of each tuple of types that Spark is asked for."""
 D = decimal.Decimal
 _WIDE = decimal.Context(prec=60)

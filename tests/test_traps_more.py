@@ -19,7 +19,7 @@ from tests.conftest import LONG, PROOF
 from tests.traps import ENGINES, Trap, opened
 
 MILLION = 1_000_000
-TINY_BATCHES = 10_000 if LONG else 2_000 if PROOF else 240
+TINY_BATCHES = 10_000 if LONG else 1_000 if PROOF else 240
 STRIDE = 20
 """So many of them share a commit, and the next one deletes; in the long run none do."""
 
