@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,7 @@ from slackwater.errors import SqlError
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.sql.tables import unordered
 from slackwater.stats.rows import Change
+from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.normal import normalize
 from slackwater.work.world import World
 
@@ -44,10 +46,74 @@ ROWS = {
     "web_site": 30,
 }
 """Rows of TPC-DS's tables at scale factor 1."""
+ROWS_OF_1TB = ROWS | {
+    "call_center": 42,
+    "catalog_page": 30_000,
+    "catalog_returns": 143_996_756,
+    "catalog_sales": 1_439_980_416,
+    "customer": 12_000_000,
+    "customer_address": 6_000_000,
+    "inventory": 783_000_000,
+    "item": 300_000,
+    "promotion": 1_500,
+    "reason": 65,
+    "store": 1_002,
+    "store_returns": 287_999_764,
+    "store_sales": 2_879_987_999,
+    "warehouse": 20,
+    "web_page": 3_000,
+    "web_returns": 71_997_522,
+    "web_sales": 720_000_376,
+    "web_site": 54,
+}
+"""At scale factor 1,000, as in 001, 8.1."""
 SALES = frozenset({"store_sales", "catalog_sales", "web_sales"})
 RETURNS = frozenset({"store_returns", "catalog_returns", "web_returns"})
 RETRACTED = 0.1
 """Of what arrives, so much takes an earlier row away."""
+
+
+DIMENSIONS = {
+    "addr_sk": "customer_address",
+    "address_sk": "customer_address",
+    "call_center_sk": "call_center",
+    "catalog_page_sk": "catalog_page",
+    "cdemo_sk": "customer_demographics",
+    "customer_sk": "customer",
+    "date_sk": "date_dim",
+    "demo_sk": "customer_demographics",
+    "hdemo_sk": "household_demographics",
+    "income_band_sk": "income_band",
+    "item_sk": "item",
+    "page_sk": "web_page",
+    "promo_sk": "promotion",
+    "reason_sk": "reason",
+    "ship_mode_sk": "ship_mode",
+    "site_sk": "web_site",
+    "store_sk": "store",
+    "time_sk": "time_dim",
+    "warehouse_sk": "warehouse",
+}
+"""What a key ends in, and the table that it is a key of."""
+LINES_PER_ORDER = 10
+
+
+@dataclass(frozen=True)
+class Keys(Ignorance):
+    """Of every key, as many different values as its table has rows; of the numbers of orders and
+    tickets, a tenth of the sales."""
+
+    sizes: Mapping[str, int]
+
+    def values(self, source: str, column: str) -> Values | None:
+        for end, table in DIMENSIONS.items():
+            if column.endswith(end):
+                return Values(self.sizes[table])
+        sales = {"cs_o": "catalog_sales", "cr_o": "catalog_sales", "ws_o": "web_sales"}
+        sales |= {"wr_o": "web_sales", "ss_t": "store_sales", "sr_t": "store_sales"}
+        if column.endswith(("order_number", "ticket_number")):
+            return Values(self.sizes[sales[column[:4]]] / LINES_PER_ORDER)
+        return None
 
 
 def _delta(share: float, retracting: frozenset[str]) -> dict[str, tuple[float, float]]:
@@ -87,13 +153,19 @@ def bound_queries() -> Iterator[dict[str, Relation]]:
         yield found
 
 
-def problem(query: Relation, pattern: str, prices: tuple[float, ...], scenario: str) -> Problem:
+def problem(
+    query: Relation,
+    pattern: str,
+    prices: tuple[float, ...],
+    scenario: str,
+    sizes: Mapping[str, int] = ROWS,
+) -> Problem:
     """A query with what arrives up to each point. `ivm`: a result at each point, the last run's
     cost first; `pdw`: one result at the end, the costs weighted by their prices."""
     points = len(prices)
     arrivals = {}
     for scan in query.scans():
-        rows = ROWS[scan.name]
+        rows = sizes[scan.name]
         last, gone = PATTERNS[pattern].get(scan.name, (0.0, 0.0))
         each = rows * last / max(1, points - 1)
         change = Change(inserts=each, deletes=rows * gone / max(1, points - 1))
@@ -101,5 +173,5 @@ def problem(query: Relation, pattern: str, prices: tuple[float, ...], scenario: 
         arrivals[scan.source] = Arrival(rows * (1 - last), changes)
     if scenario == "ivm":
         due = frozenset(range(points))
-        return Problem(query, arrivals, prices, due=due, last_first=True)
-    return Problem(query, arrivals, prices)
+        return Problem(query, arrivals, prices, due=due, last_first=True, known=Keys(sizes))
+    return Problem(query, arrivals, prices, known=Keys(sizes))

@@ -9,9 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import choice, planning
+from bench.methods import SAME
 from slackwater.cli import exits
 from slackwater.cli.app import app
 from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
+from slackwater.planner.plan import METHODS
 
 FEW = choice.Settings(
     scale=0.01,
@@ -67,3 +69,22 @@ def test_the_planning_command_writes_its_report(tmp_path: Path) -> None:
 def test_changes_that_are_no_numbers() -> None:
     done = CliRunner().invoke(app, ["bench", "choice", "--changes", "much"])
     assert done.exit_code != exits.OK
+
+
+def test_all_methods_together_are_never_dearer_than_one(tmp_path: Path) -> None:
+    file, chart = tmp_path / "told.json", tmp_path / "told.html"
+    asked = ["--queries", "q93", "--patterns", "delta-big,delta-RS"]
+    command = ["bench", "methods", *asked, "--json", str(file), "--html", str(chart)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == exits.OK, done.output
+    told = json.loads(file.read_text())
+    assert len(told["lines"]) == 4
+    assert told["never_above"], told["lines"]
+    assert told["below"] == sum(line["ratio"] < 1 - SAME for line in told["lines"])
+    assert chart.read_text().count("<circle") == 4 * len(METHODS)
+
+
+def test_unknown_patterns_are_refused() -> None:
+    done = CliRunner().invoke(app, ["bench", "methods", "--patterns", "delta-bag"])
+    assert done.exit_code == exits.USER_ERROR
+    assert "delta-big" in done.output

@@ -1,4 +1,5 @@
-"""`slackwater bench choice` and `planning`: how well, and how fast, it is decided what to do."""
+"""`slackwater bench choice`, `planning` and `methods`: how well, how fast, and from how much it is
+decided what to do."""
 
 from __future__ import annotations
 
@@ -50,6 +51,54 @@ def _plans(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
         for line in told["queries"]
     ]
     return columns, rows
+
+
+def methods(
+    ctx: typer.Context,
+    queries: Annotated[str, typer.Option(help="For example q10,q40; ten when not given.")] = "",
+    patterns: Annotated[str, typer.Option(help="Arrival patterns; all when not given.")] = "",
+    scenarios: Annotated[str, typer.Option(help="pdw, ivm, or both with a comma.")] = "",
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
+) -> None:
+    """What plans from all methods are expected to cost beside those from each alone."""
+    own = session(ctx)
+    find_bench()
+    from bench.methods import Settings, page, run
+
+    usual = Settings()
+    spelled = {name.lower(): name for name in usual.patterns}
+    settings = Settings(
+        queries=names(queries) or usual.queries,
+        patterns=tuple(spelled.get(n, n) for n in names(patterns)) or usual.patterns,
+        scenarios=names(scenarios) or usual.scenarios,
+    )
+    told = measured(own, lambda on_stage: run(settings, on_stage), json)
+    print_table(own.out, table(*_costs(told)))
+    own.out.print(
+        f"All methods together: {'never' if told['never_above'] else 'NOT never'} above the best "
+        f"alone, below it in {told['below']} of {len(told['lines'])}"
+    )
+    if html is not None:
+        html.write_text(page(told), encoding="utf-8")
+
+
+def _costs(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """The cost of each method alone, as a multiple of that of all."""
+    alone = list(told["lines"][0]["alone"])
+    rows = [
+        [
+            line["query"],
+            line["scenario"],
+            line["pattern"],
+            f"{line['mixed']:.3g}",
+            *(f"{line['alone'][m] / line['mixed']:.2f}" for m in alone),
+            ", ".join(line["methods"]),
+        ]
+        for line in told["lines"]
+    ]
+    columns = ["query", "scenario", "pattern", "all, CPU s", *(f"{m} ÷ all" for m in alone)]
+    return [*columns, "taken from"], rows
 
 
 def choice(

@@ -11,7 +11,7 @@ each time to the next, so it is explored once (translational symmetry, 001, 5.3)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -91,14 +91,17 @@ class Group:
     id: int
     ref: Ref
     stored: bool
-    members: list[Member] = field(default_factory=list)
+    ways: dict[Relation, Member] = field(default_factory=dict)
+
+    @property
+    def members(self) -> Collection[Member]:
+        """The ways, in the order in which they came up."""
+        return self.ways.values()
 
     def add(self, member: Member) -> None:
         """One more way, unless it is known."""
-        if member.relation is not self.ref and all(
-            m.relation is not member.relation for m in self.members
-        ):
-            self.members.append(member)
+        if member.relation is not self.ref:
+            self.ways.setdefault(member.relation, member)
 
 
 @dataclass(frozen=True)
@@ -234,19 +237,26 @@ class Memo:
     def ranks(self) -> dict[int, int]:
         """How many members deep each group is computed from what is stored, at least. Groups that
         cannot be are left out."""
-        found: dict[int, int] = {g.id: 0 for g in self._groups.values() if g.stored}
-        news = True
-        while news:
-            news = False
-            for group in self._groups.values():
-                if group.stored:
-                    continue
-                for member in group.members:
-                    below = [found.get(self._groups[ref].id) for ref in member.refs]
-                    if None in below:
-                        continue
-                    rank = 1 + max((r for r in below if r is not None), default=0)
-                    if rank < found.get(group.id, rank + 1):
-                        found[group.id] = rank
-                        news = True
+        found = {group.id: 0 for group in self._groups.values() if group.stored}
+        owners: list[int] = []
+        left: list[int] = []  # by member, how many of its groups have no rank yet
+        users: dict[int, list[int]] = {id: [] for id in range(len(self._groups))}
+        for group in self._groups.values():
+            for member in group.members:
+                for id in (below := {self._groups[ref].id for ref in member.refs}):
+                    users[id].append(len(owners))
+                owners.append(group.id)
+                left.append(len(below))
+        ready = [n for n, count in enumerate(left) if not count]
+        rank, level = 0, list(found)
+        while level or ready:
+            rank += 1
+            for id in level:
+                for n in users[id]:
+                    left[n] -= 1
+                    if not left[n]:
+                        ready.append(n)
+            level = [id for id in dict.fromkeys(owners[n] for n in ready) if id not in found]
+            found.update(dict.fromkeys(level, rank))
+            ready = []
         return found
