@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.expr import used_columns
+from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.planner.temporal import Timed, Timeline
 from slackwater.stats.cost import KINDS, Model, operator_work
 from slackwater.stats.rows import Estimates, Rows
@@ -18,6 +20,7 @@ class Seconds:
     def __init__(self, model: Model, engine: str = "local") -> None:
         self._prices = dict(zip(KINDS, model.prices[engine, "cpu"], strict=True))
         self._within: dict[tuple[int, int], _Within] = {}
+        self._read: dict[Relation, Mapping[str, int]] = {}
 
     def member(self, timed: Timed, member: Member, timeline: Timeline) -> float:
         """The work of its operators."""
@@ -45,8 +48,29 @@ class Seconds:
         return self._prices["written"] * timeline.rows(timed) * timed.ref.width
 
     def load(self, timed: Timed, timeline: Timeline) -> float:
-        """Values read."""
-        return self._prices["scanned"] * timeline.rows(timed) * timed.ref.width
+        """Values read; of a source, only of columns that the query reads."""
+        node = timed.ref.tvr.node
+        width = timed.ref.width
+        if isinstance(node, Scan):
+            width = self._columns(timeline.problem.query).get(node.source, width)
+        return self._prices["scanned"] * timeline.rows(timed) * width
+
+    def _columns(self, query: Relation) -> Mapping[str, int]:
+        if query not in self._read:
+            self._read[query] = columns_read(query)
+        return self._read[query]
+
+
+def columns_read(query: Relation) -> dict[str, int]:
+    """By source, of how many columns a query reads values, weights included."""
+    found: dict[str, set[int]] = {}
+    for node in query.walk():
+        for scan in node.inputs:
+            if isinstance(scan, Scan):
+                every = set(range(scan.width))
+                read = used_columns(*node.exprs) if isinstance(node, Project) else every
+                found.setdefault(scan.source, set()).update(read)
+    return {source: len(read) + 1 for source, read in found.items()}
 
 
 class _Within(Estimates):

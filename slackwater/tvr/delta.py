@@ -150,6 +150,11 @@ class Deltas:
             return False
         return _keeps_weights(node) and all(self.is_linear(child) for child in node.inputs)
 
+    @property
+    def narrows(self) -> bool:
+        """Is of a join's partners only computed what may match?"""
+        return True
+
     # -- change
 
     def delta(self, relation: Relation) -> Relation | None:

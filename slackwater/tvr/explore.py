@@ -57,6 +57,10 @@ class Inputs(Deltas):
     def is_linear(self, node: Relation) -> bool:
         return not self._narrow
 
+    @property
+    def narrows(self) -> bool:
+        return self._narrow
+
 
 def _over_rows(memo: Memo, ref: Ref, form: Relation) -> Relation:
     return form.with_children(lambda child: memo.ref(child, ROWS, ref.trait.old))

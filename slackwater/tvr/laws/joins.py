@@ -198,7 +198,7 @@ class _Partners:
     def rows(self, old: bool = False) -> Relation:
         """At a time."""
         found = self.deltas.rows(self.node.right, old)
-        if not self.pairs:
+        if not self.pairs or not self.deltas.narrows:
             return found
         sides = ((self.node.left, 0), (self.node.right, 1))
         changed = [(side, i) for side, i in sides if self.deltas.changes(side)]
