@@ -357,16 +357,8 @@ def _create_table(text: str, tree: exp.Expr) -> Statement:
     columns = tuple(column_def(c) for c in items if not isinstance(c, constraints.NODES))
     source, options = _properties(tree)
     query = tree.expression.sql(dialect="spark") if tree.expression is not None else None
-    return CreateTable(
-        text,
-        name,
-        columns,
-        source,
-        options,
-        bool(tree.args.get("exists")),
-        query,
-        constraints.constraint_defs(items),
-    )
+    exists, promised = bool(tree.args.get("exists")), constraints.constraint_defs(items)
+    return CreateTable(text, name, columns, source, options, exists, query, promised)
 
 
 def _properties(tree: exp.Expr) -> tuple[str, dict[str, str]]:
