@@ -204,7 +204,11 @@ def _folders(path: Path) -> list[Path]:
 
 
 def require_no_garbage(db: Warehouse) -> None:
-    """After a collection, the files below `data/` are those that the newest snapshot names."""
+    """After a collection, the files below `data/` are those that the newest snapshot names.
+
+    A compaction beside has files that no snapshot names yet, so it is waited for.
+    """
+    db._tidier.close()
     collect(db)
     snapshot = db.catalog.snapshot()
     named = {segment.path for id in snapshot.stored() for segment in snapshot.segments(id)}
