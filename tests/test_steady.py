@@ -6,6 +6,7 @@ import gc
 import os
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -82,12 +83,25 @@ def test_the_local_database_is_replaced_when_nobody_uses_it(
 ) -> None:
     monkeypatch.setattr(local, "SERVED", 2)
     engine = local.LocalEngine(tmp_path)
-    with engine.session() as outer:
+    with engine.session(reads=0) as outer:
         outer.keep("kept", "SELECT 1 AS x")
-        with engine.session():
+        with engine.session(reads=0):
             pass
         schema = pa.schema([("x", pa.int32())])
         assert [b.to_pydict() for b in outer.batches("FROM kept", schema)] == [{"x": [1]}]
-        assert engine._connection is not None
-    assert engine._connection is None
+        assert engine._brief._connection is not None
+    assert engine._brief._connection is None
+    engine.close()
+
+
+def test_few_bytes_are_read_by_one_thread(tmp_path: Path) -> None:
+    engine = local.LocalEngine(tmp_path)
+    schema = pa.schema([("threads", pa.int64())])
+    asked = "SELECT current_setting('threads') AS threads"
+    with engine.session(local.FEW_BYTES - 1) as session:
+        assert [b.to_pydict() for b in session.batches(asked, schema)] == [{"threads": [1]}]
+    every = duckdb.sql(asked).fetchone()
+    with engine.session(local.FEW_BYTES) as session:
+        (batch,) = session.batches(asked, schema)
+        assert tuple(batch.to_pylist()[0].values()) == every
     engine.close()

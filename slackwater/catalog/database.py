@@ -39,8 +39,6 @@ class Database:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self._engine = _engine(self.url)
         event.listen(self._engine, "connect", _set_up_sqlite if self.sqlite else _set_up_postgres)
-        if self.sqlite:
-            event.listen(self._engine, "begin", _begin_sqlite)
 
     def migrate(self) -> None:
         """Bring the tables to this code's version; refuse a catalog from newer code."""
@@ -73,12 +71,9 @@ class Database:
 
     @contextmanager
     def _transaction(self, writes: bool, durable: bool = True) -> Iterator[Connection]:
-        options = {"slackwater_writes": writes, "slackwater_durable": durable}
-        with (
-            _translated(self.url),
-            self._engine.connect().execution_options(**options) as connection,
-            connection.begin(),
-        ):
+        with _translated(self.url), self._engine.connect() as connection, connection.begin():
+            if self.sqlite:
+                _begin_sqlite(connection, writes, durable)
             yield connection
 
     def now(self, connection: Connection) -> float:
@@ -158,15 +153,14 @@ def _use_wal(dbapi: Any) -> None:
         )
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    options = connection.get_execution_options()
-    writes = options.get("slackwater_writes", False)
-    if writes:
-        level = "FULL" if options.get("slackwater_durable", True) else "NORMAL"
-        if connection.info.get("slackwater_level") != level:
-            connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
-            connection.info["slackwater_level"] = level
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+def _begin_sqlite(connection: Connection, writes: bool, durable: bool) -> None:
+    """Said to the driver itself: most transactions are shorter than SQLAlchemy's way to it."""
+    dbapi: Any = connection.connection.dbapi_connection
+    level = "FULL" if durable else "NORMAL"
+    if writes and connection.info.get("slackwater_level") != level:
+        dbapi.execute(f"PRAGMA synchronous = {level}")
+        connection.info["slackwater_level"] = level
+    dbapi.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _set_up_postgres(dbapi: Any, _record: Any) -> None:
@@ -186,6 +180,8 @@ def _translated(url: URL) -> Iterator[None]:
         raise InternalError(f"the catalog refused a row: {error.orig}") from error
     except DBAPIError as error:
         raise _state_error(url, str(error.orig)) from error
+    except sqlite3.Error as error:
+        raise _state_error(url, str(error)) from error
     except StatementError as error:
         raise InternalError(f"the catalog cannot keep a value: {error.orig}") from error
 

@@ -21,6 +21,11 @@ from slackwater.catalog.tables import definitions, leases, relations, runs, vers
 from slackwater.catalog.transaction import Transaction, name_of, run_revoked
 from slackwater.errors import InternalError, StateError, UserError
 
+_NAMED = (
+    select(definitions.c.name, relations.c.kind)
+    .join(relations, relations.c.id == definitions.c.relation_id)
+    .where(definitions.c.folded_name == bindparam("folded"), definitions.c.removed_commit.is_(None))
+)
 _RUN = select(runs.c.token, runs.c.state).where(runs.c.id == bindparam("run"))
 
 
@@ -68,15 +73,8 @@ def _(requirement: RunIs, tx: Transaction) -> None:
 @check.register
 def _(requirement: NameIsFree, tx: Transaction) -> None:
     _require_text(requirement.name)
-    query = (
-        select(definitions.c.name, relations.c.kind)
-        .join(relations, relations.c.id == definitions.c.relation_id)
-        .where(
-            definitions.c.folded_name == fold(requirement.name),
-            definitions.c.removed_commit.is_(None),
-        )
-    )
-    row = tx.connection.execute(query).one_or_none()
+    tx.flush(definitions)
+    row = tx.connection.execute(_NAMED, {"folded": fold(requirement.name)}).one_or_none()
     if row is not None:
         raise UserError(
             f"A {row.kind} named '{row.name}' exists already.",
@@ -92,6 +90,7 @@ def _(requirement: Exists, tx: Transaction) -> None:
 
 @check.register
 def _(requirement: NotNeeded, tx: Transaction) -> None:
+    tx.flush(definitions)
     query = select(definitions.c.name, definitions.c.body).where(
         definitions.c.removed_commit.is_(None)
     )

@@ -63,6 +63,7 @@ class Catalog:
                 check(requirement, tx)
             for change in changes:
                 apply(change, tx)
+            tx.flush()
             faults.reached("commit.inside")
             result.expect(tx)
         faults.reached("commit.after")
@@ -100,7 +101,11 @@ class Catalog:
     def reading(self) -> Iterator[Snapshot]:
         """The newest snapshot, pinned while it is used."""
         with self.pin() as pin:
-            yield self.snapshot(pin.commit)
+            known = self._newest
+            if known is not None and known.commit == pin.commit:
+                yield known  # it stays whole while pinned
+            else:
+                yield self.snapshot(pin.commit)
 
     def lease(
         self, names: Iterable[str], wait_seconds: float = 30.0, ttl_seconds: float = 30.0

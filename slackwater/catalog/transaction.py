@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Row, Select, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, Insert, Select, Update, bindparam, insert, select, update
 from sqlalchemy import Table as SqlTable
 
 from slackwater.catalog.tables import definitions, segments
@@ -19,21 +20,33 @@ from slackwater.errors import StateError
 
 _ROWS_AT_ONCE = 1000  # a database bounds how many values a statement may hold
 
+Live = SimpleNamespace
+"""A row that no commit has closed, with its columns as attributes."""
+
 
 @dataclass(slots=True)
 class Transaction:
-    """Its connection, its number, its moment."""
+    """Its connection, its number, its moment; and the rows it has read and is to write.
+
+    Nobody else writes meanwhile, so a row is read once. Rows are written when all is done, or
+    when something else than their relation's id is asked about (`flush`).
+    """
 
     connection: Connection
     commit: int
     now: float
     bumped: set[str] = field(default_factory=set)  # relations that got a new version in it
+    _read: dict[tuple[SqlTable, str], Live | None] = field(default_factory=dict)
+    _changed: dict[tuple[SqlTable, str], Live] = field(default_factory=dict)
 
-    def find(self, table: SqlTable, id: str) -> Row[Any] | None:
+    def find(self, table: SqlTable, id: str) -> Live | None:
         """The relation's live row in `definitions` or `versions`."""
-        return self.connection.execute(_live(table), {"of": id}).one_or_none()
+        if (table, id) not in self._read:
+            row = self.connection.execute(_live(table), {"of": id}).one_or_none()
+            self._read[table, id] = None if row is None else Live(**row._mapping)
+        return self._read[table, id]
 
-    def live(self, table: SqlTable, id: str) -> Row[Any]:
+    def live(self, table: SqlTable, id: str) -> Live:
         """The same, of a relation that must exist."""
         row = self.find(table, id)
         if row is None:
@@ -44,20 +57,50 @@ class Transaction:
             )
         return row
 
+    def add(self, table: SqlTable, id: str, **values: Any) -> None:
+        """The first row of a new relation."""
+        row = Live(row_id=None, relation_id=id, removed_commit=None, **values)
+        row.added_commit = self.commit
+        self._read[table, id] = self._changed[table, id] = row
+
     def put(self, table: SqlTable, id: str, **values: Any) -> None:
         """The live row with some values changed, as this commit's row."""
-        old = self.live(table, id)
-        if old.added_commit == self.commit:
-            change = update(table).where(table.c.row_id == old.row_id)
-            self.connection.execute(change.values(values))
-            return
-        self.close(table, id)
-        new = {k: v for k, v in old._mapping.items() if k not in ("row_id", "removed_commit")}
-        self.connection.execute(_new(table), new | values | {"added_commit": self.commit})
+        row = self._changed[table, id] = self.live(table, id)
+        vars(row).update(values)
 
     def close(self, table: SqlTable, id: str) -> None:
         """The relation's live rows end with the commit before this one."""
+        self.flush(table)
         self.connection.execute(_closing(table), {"of": id, "removed_commit": self.commit})
+        self._read[table, id] = None
+
+    def flush(self, *only: SqlTable) -> None:
+        """Write the changed rows of some tables; of all, where none is named."""
+        for table in only or {t for t, _ in self._changed}:
+            changed = [row for (of, _), row in self._changed.items() if of is table]
+            self._write(table, changed)
+            for row in changed:
+                del self._changed[table, row.relation_id]
+                del self._read[table, row.relation_id]
+
+    def _write(self, table: SqlTable, rows: Sequence[Live]) -> None:
+        """Replaces the rows that this commit found; those that it wrote before are changed."""
+        closed, new = [], []
+        for row in rows:
+            values = vars(row) | {"added_commit": self.commit}
+            row_id = values.pop("row_id")
+            del values["removed_commit"]
+            if row.added_commit != self.commit:
+                closed.append({"of": row.relation_id, "removed_commit": self.commit})
+            elif row_id is not None:
+                change = update(table).where(table.c.row_id == row_id)
+                self.connection.execute(change.values(values))
+                continue
+            new.append(values)
+        if closed:
+            self.connection.execute(_closing(table), closed)
+        if new:
+            self.connection.execute(_new(table), new)
 
     def close_segments(self, rows: Sequence[int]) -> None:
         """The same for some segments."""

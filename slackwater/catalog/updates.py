@@ -44,6 +44,7 @@ from slackwater.catalog.tables import (
 from slackwater.catalog.transaction import Transaction, name_of, run_revoked
 from slackwater.errors import InternalError, StateError
 
+_NEW_RELATION = insert(relations)
 _NEW_SEGMENTS = insert(segments)
 _NEW_MEASUREMENTS = insert(measurements)
 _NEW_EVENT = insert(events)
@@ -202,21 +203,19 @@ def _create(tx: Transaction, relation: Relation) -> None:
     check(NameIsFree(relation.name), tx)
     owner = relation.view if isinstance(relation, State) else None
     row = {"id": relation.id, "kind": kind_of(relation), "owner": owner}
-    tx.connection.execute(insert(relations).values(row))
+    tx.connection.execute(_NEW_RELATION, row)
     as_of, at = (
         (relation.as_of, relation.refreshed_at) if isinstance(relation, View) else ({}, None)
     )
-    definition = _definition(relation) | {"relation_id": relation.id, "added_commit": tx.commit}
-    tx.connection.execute(insert(definitions).values(definition))
-    version = {
-        "relation_id": relation.id,
-        "version": relation.version,
-        "as_of": dict(as_of),
-        "refreshed_at": at,
-        "log_from": relation.version,
-        "added_commit": tx.commit,
-    }
-    tx.connection.execute(insert(versions).values(version))
+    tx.add(definitions, relation.id, **_definition(relation))
+    tx.add(
+        versions,
+        relation.id,
+        version=relation.version,
+        as_of=dict(as_of),
+        refreshed_at=at,
+        log_from=relation.version,
+    )
 
 
 def _definition(relation: Relation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,43 +23,79 @@ BATCH_ROWS = 128 * 1024
 STREAMED = "8GB"
 """So much of a result may wait to be fetched."""
 SERVED = 1_000
-"""Sessions after which the database is replaced."""
+"""Sessions after which a database is replaced."""
+FEW_BYTES = 2_000_000
+"""One thread reads less than this sooner than two, which wait for each other."""
+
+
+class _Database:
+    """One database in memory, a cursor per session; replaced when it has served long."""
+
+    def __init__(self, settings: Mapping[str, str | int]) -> None:
+        self._settings = settings
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._lock = threading.Lock()
+        self._open = 0
+        self._served = 0
+
+    @contextmanager
+    def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        try:
+            with self._new_cursor() as cursor:
+                yield cursor
+        finally:
+            self._leave()
+
+    def _new_cursor(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            self._open += 1
+            self._served += 1
+            if self._connection is None:
+                self._connection = duckdb.connect(":memory:", config=dict(self._settings))
+                self._connection.execute("SET TimeZone = 'UTC'")
+                self._connection.execute("SET enable_progress_bar = false")
+            cursor = self._connection.cursor()
+        # when it is full, a statement of several pipelines (UNION ALL) waits for ever:
+        # duckdb/duckdb#22215; the setting is one of the cursor
+        cursor.execute(f"SET streaming_buffer_size = '{STREAMED}'")
+        return cursor
+
+    def _leave(self) -> None:
+        """Start afresh when a database has served long and nobody uses it: a statement that reads
+        files leaves about a kilobyte behind in it."""
+        with self._lock:
+            self._open -= 1
+            if self._open == 0 and self._served >= SERVED:
+                self._end()
+
+    def close(self) -> None:
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._served = None, 0
 
 
 class LocalEngine:
-    """Runs statements in this process. One database in memory, a cursor per statement."""
+    """Runs statements in this process: over few bytes by one thread, over many by all."""
 
     dialect = LOCAL
     name = "local"
 
     def __init__(self, root: Path, memory_limit: str = "") -> None:
         self._root = root
-        self._memory_limit = memory_limit
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self._lock = threading.Lock()
-        self._open = 0
-        self._served = 0
-
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
-        with self._lock:
-            self._open += 1
-            self._served += 1
-            if self._connection is None:
-                self._connection = duckdb.connect(":memory:")
-                self._connection.execute("SET TimeZone = 'UTC'")
-                self._connection.execute("SET enable_progress_bar = false")
-                # segments come and go, and the system caches files anyway
-                self._connection.execute("SET enable_external_file_cache = false")
-                self._connection.execute("SET arrow_large_buffer_size = false")
-                spill = str(self._root / "spill").replace("'", "''")
-                self._connection.execute(f"SET temp_directory = '{spill}'")
-                if self._memory_limit:
-                    self._connection.execute(f"SET memory_limit = '{self._memory_limit}'")
-            cursor = self._connection.cursor()
-        # when it is full, a statement of several pipelines (UNION ALL) waits for ever:
-        # duckdb/duckdb#22215; the setting is one of the cursor
-        cursor.execute(f"SET streaming_buffer_size = '{STREAMED}'")
-        return cursor
+        settings: dict[str, str | int] = {
+            # segments come and go, and the system caches files anyway
+            "enable_external_file_cache": "false",
+            "arrow_large_buffer_size": "false",
+            "temp_directory": str(root / "spill"),
+        }
+        if memory_limit:
+            settings["memory_limit"] = memory_limit
+        self._brief = _Database(settings | {"threads": 1})
+        self._parallel = _Database(settings)
 
     def read(self, segments: Sequence[Segment], schema: Schema) -> str:
         """FROM text for plain Parquet files. The first tells DuckDB their columns, so it is one
@@ -72,34 +108,21 @@ class LocalEngine:
         return read_files(paths)
 
     @contextmanager
-    def session(self) -> Iterator[LocalSession]:
-        """Statements one after the other; what they keep is gone afterwards."""
-        try:
-            with self._cursor() as cursor:
-                yield LocalSession(cursor)
-        finally:
-            self._leave()
-
-    def _leave(self) -> None:
-        """Start afresh when a database has served long and nobody uses it: a statement that reads
-        files leaves about a kilobyte behind in it."""
-        with self._lock:
-            self._open -= 1
-            if self._open == 0 and self._served >= SERVED and self._connection is not None:
-                self._connection.close()
-                self._connection, self._served = None, 0
+    def session(self, reads: int) -> Iterator[LocalSession]:
+        """Statements one after the other that read so many bytes; what they keep is gone
+        afterwards."""
+        with (self._brief if reads < FEW_BYTES else self._parallel).cursor() as cursor:
+            yield LocalSession(cursor)
 
     def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a statement, in batches of the given schema."""
-        with self.session() as session:
+        with self.session(FEW_BYTES) as session:
             yield from session.batches(sql, schema)
 
     def close(self) -> None:
-        """Let go of the database."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        """Let go of the databases."""
+        self._brief.close()
+        self._parallel.close()
 
 
 class LocalSession:

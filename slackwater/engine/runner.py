@@ -156,7 +156,7 @@ class Runner:
 
     def _local_rows(self, relation: Relation, sources: Sources) -> Iterator[pa.RecordBatch]:
         schema = to_arrow_schema(relation.schema)
-        with self.local.session() as session:
+        with self.local.session(_bytes(sources)) as session:
             sql = self._local_sql(session, relation, sources, {}, "")
             yield from session.batches(sql, schema)
 
@@ -245,7 +245,7 @@ class Runner:
     def _write_local(self, step: WriteSegments, run: Run, sources: Sources) -> Segments:
         segments: Segments = {}
         made: dict[str, str] = {}
-        with self.local.session() as session:
+        with self.local.session(_bytes(sources)) as session:
             for i, output in enumerate(step.outputs):
                 sql = self._local_sql(session, output.relation, sources, made, f"o{i}_")
                 if output.target in _read_later(step, i, sources):
@@ -309,6 +309,10 @@ class Runner:
                 self.on_step(report)
 
 
+def _bytes(sources: Sources) -> int:
+    return sum(s.bytes for s in sources.values())
+
+
 def _has_small_change(sources: Sources) -> bool:
     return 0 < changed_bytes(sources) < COLLECT_BYTES
 
@@ -318,7 +322,7 @@ def _suited(sources: Sources) -> list[Overlay]:
     altogether), and for one that reads few at all."""
     if any(isinstance(s, Given) and not s.is_local for s in sources.values()):
         return []  # of any size
-    read = sum(s.bytes for s in sources.values())
+    read = _bytes(sources)
     suited = [FROM_FEW_ROWS] if read < COLLECT_BYTES or _has_small_change(sources) else []
     return [*suited, OVER_FEW_ROWS] if read < TINY_BYTES else suited
 
