@@ -41,8 +41,6 @@ NOW = datetime(2026, 4, 1, 12, 30, 15, tzinfo=UTC)
 QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """Settings that spare tiny queries what only large ones repay; none changes an answer."""
 SAMPLE = 0.28

@@ -19,16 +19,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from slackwater.engine.spark_settings import BRIEF_JAVA, DEFAULTS, PINNED
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from slackwater import Warehouse
 
+os.environ.setdefault("SPARK_SUBMIT_OPTS", BRIEF_JAVA)  # for processes that start a Spark, too
 ROOT = Path(__file__).parent.parent
 SEED = int(os.environ.get("SLACKWATER_SEED", "20260401"))
 LONG = os.environ.get("SLACKWATER_LONG") == "1"
 PROOF = LONG or os.environ.get("SLACKWATER_PROOF") == "1"
 SPARK_FIXTURES = {"spark", "spark_db"}
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Of thousands of statements over a few rows each, none runs for as long as its code compiles."""
 NO_JAVA = "No Java 17+ was found: run scripts/install_java.sh, or set JAVA_HOME."
 
 _slow_is_fine = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -83,8 +91,6 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """The one Spark session of all tests."""
     from pyspark.sql import SparkSession
 
-    from slackwater.engine.spark_settings import BRIEF_JAVA, DEFAULTS, PINNED
-
     if "PYTEST_XDIST_WORKER" in os.environ:
         (tmp_path_factory.getbasetemp().parent / "spark").touch(exist_ok=False)  # no second one
     os.environ["JAVA_HOME"] = java_home
@@ -93,7 +99,7 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         SparkSession.builder.master("local[2]")
         .appName("slackwater-tests")
         .config(map={**DEFAULTS, **PINNED})
-        .config("spark.driver.extraJavaOptions", BRIEF_JAVA)
+        .config(map=INTERPRETED)
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))

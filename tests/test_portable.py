@@ -266,7 +266,7 @@ class Tables:
             for c, f in zip(zip(*self.rows, strict=True), fields, strict=True)
         ]
         self.arrow = pa.Table.from_arrays(arrays, schema=to_arrow_schema(fields))
-        self.duck = duckdb.connect()
+        self.duck = duckdb.connect(config={"threads": 1})
         self.duck.execute("SET TimeZone = 'UTC'")
         self.duck.register(
             "arrow_rows", self.arrow.append_column("rid", [list(range(len(self.rows)))])

@@ -86,6 +86,14 @@ def test_an_inner_join_grows_by_both_sides() -> None:
     assert found.change.deletes == pytest.approx(50 * 110 / 100)
 
 
+def test_a_join_of_two_columns_meets_combinations_that_are_there() -> None:
+    """Each row of a thousand has a key of its own in two columns of 500 values each."""
+    text = "SELECT * FROM r JOIN s ON r.k = s.k AND r.a = s.b"
+    sizes = {"r": Rows(1000), "s": Rows(100)}
+    found = estimate(text, sizes, r_k=500, r_a=500, s_k=500, s_b=500)
+    assert found.before == pytest.approx(100)
+
+
 @pytest.mark.parametrize("how", ["LEFT", "FULL", "LEFT SEMI", "LEFT ANTI"])
 def test_partners_that_come_first_flip_rows(how: str) -> None:
     """Few right rows find many left rows alone: those they meet change sides."""

@@ -191,14 +191,16 @@ class Domain:
         measured = self.known.selectivity(node)
         if measured is not None:
             return measured
-        result = 1.0
+        result, pairs = 1.0, []
         for part in conjuncts(node.condition):
             sides = equal_sides(part, node.left.width)
             if sides is None:
                 result *= self._share(node, part)
-                continue
-            left, right = sides
-            result /= max(self.distinct(node.left, [left]), self.distinct(node.right, [right]))
+            else:
+                pairs.append(sides)
+        if pairs:  # of several columns, only combinations that are there can meet
+            left, right = zip(*pairs, strict=True)
+            result /= max(self.distinct(node.left, left), self.distinct(node.right, right))
         return result
 
     def _share(self, node: Relation, predicate: Expr) -> float:
