@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ import pyarrow as pa
 from slackwater.catalog.store import Catalog
 from slackwater.engine.publish import publish_missing
 from slackwater.errors import InternalError, UserError
+from slackwater.planner.problem import Problem
 from slackwater.planner.steps import StepReport
 from slackwater.result import Result
 from slackwater.sql import statements as s
@@ -23,6 +24,7 @@ from slackwater.work import (
     definitions,
     explaining,
     files,
+    planning,
     reading,
     refreshing,
     telling,
@@ -242,6 +244,22 @@ class Warehouse:
         refresh a view now, and what it is expected to cost."""
         self._require_open()
         return explaining.explain(self._house, what, format, alternatives)
+
+    def problem(
+        self,
+        query: str,
+        changes: Mapping[str, planning.Expected],
+        prices: Sequence[float] = (1.0, 1.0),
+        *,
+        due: Collection[int] = (),
+        last_first: bool = False,
+    ) -> Problem:
+        """A view's name or a query's text as a planning problem: what changes from each time point
+        to the next (`Change`s of each table, or an `Arrival` that says its rows, too), what work
+        costs at each point, and where a result is due (the last, by default).
+        `slackwater.planner.plan.plan` answers it; nothing is run."""
+        self._require_open()
+        return planning.problem(self._house, query, changes, prices, due, last_first)
 
     # -- looking around
 

@@ -9,15 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from slackwater.engine.local import LocalEngine
-from slackwater.tvr import explore, zset
+from slackwater.planner.plan import METHODS, rules_of
+from slackwater.tvr import zset
 from slackwater.tvr.extract import Extraction
 from slackwater.tvr.memo import CHANGED, ROWS, Member, Memo
-from slackwater.tvr.methods import higher_order, im2, ojv
 from tests.conftest import PROOF
 from tests.test_laws import QUERIES, bound, evaluate, random_tables, total
 
-RULES = (*explore.RULES, *im2.RULES, *ojv.RULES)
-REWRITES = (*im2.REWRITES, *higher_order.REWRITES)
 PLANS = 12 if PROOF else 3
 """Random plans of each query."""
 
@@ -52,7 +50,7 @@ def by_chance(memo: Memo, rng: random.Random) -> dict[int, Member]:
 def test_every_way_gives_the_same(name: str, engine: LocalEngine, rng: random.Random) -> None:
     node = bound(QUERIES[name])
     given, changed = random_tables(rng)
-    memo = Memo(changed, RULES, REWRITES)
+    memo = Memo(changed, *rules_of(METHODS))
     after, before = memo.ref(node, ROWS), memo.ref(node, ROWS, old=True)
     wanted = [after, before]
     if memo.changes(node):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
+from slackwater import Warehouse
+from slackwater.algebra.relation import Join, Relation, Scan
 from slackwater.errors import UserError
 from slackwater.planner.plan import METHODS, Plan, plan
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.stats.rows import Change
+from slackwater.tvr.memo import ROWS, Memo, Ref, Rule
 from tests.test_laws import QUERIES, bound
 
 MANY = 1_000_000.0
@@ -78,3 +84,60 @@ def test_a_method_that_is_not_known() -> None:
 
 def test_plans_are_values() -> None:
     assert isinstance(plan(_problem()), Plan)
+
+
+# -- problems over a warehouse
+
+
+def test_a_problem_over_a_warehouse_has_its_rows(db: Warehouse) -> None:
+    db.sql("CREATE TABLE r (k BIGINT, a BIGINT); CREATE TABLE s (k BIGINT, b BIGINT)")
+    db.sql("INSERT INTO r VALUES (1, 10), (2, 20), (3, 30); INSERT INTO s VALUES (1, 5)")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT r.a, s.b FROM r JOIN s ON r.k = s.k")
+    found = db.problem("v", {"r": [Change(inserts=7)]})
+    by_name = {scan.name: found.arrivals[scan.source] for scan in found.query.scans()}
+    assert by_name == {"r": Arrival(3, (Change(inserts=7),)), "s": Arrival(1, (Change(),))}
+    assert plan(found).cost > 0
+
+
+def test_rows_may_be_others_than_there_are(db: Warehouse) -> None:
+    db.sql("CREATE TABLE r (k BIGINT)")
+    arrival = Arrival(MANY, (Change(inserts=1),))
+    found = db.problem("SELECT k, COUNT(*) FROM r GROUP BY k", {"r": arrival})
+    assert list(found.arrivals.values()) == [arrival]
+
+
+@pytest.mark.parametrize(
+    ("query", "changes", "code"),
+    [
+        ("SELECT k FROM r", {"nowhere": [Change()]}, "UNKNOWN_TABLE"),
+        ("SELECT k FROM r", {"s": [Change()]}, "BAD_PROBLEM"),
+        ("SELECT k FROM r", {"r": []}, "BAD_PROBLEM"),
+        ("SELECT x FROM r", {}, "UNKNOWN_COLUMN"),
+        ("r", {}, "UNKNOWN_VIEW"),
+    ],
+)
+def test_a_problem_that_cannot_be_stated(
+    query: str, changes: dict[str, list[Change]], code: str, db: Warehouse
+) -> None:
+    db.sql("CREATE TABLE r (k BIGINT); CREATE TABLE s (k BIGINT)")
+    with pytest.raises(UserError) as refused:
+        db.problem(query, changes)
+    assert refused.value.code == code
+
+
+def test_a_rule_of_ones_own_takes_part() -> None:
+    """Somebody else keeps the join, so its rows need not be computed."""
+
+    def kept_elsewhere(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+        """R ⋈ T is what table `joined` holds"""
+        if isinstance(form, Join) and ref.trait.wanted is None:
+            yield memo.ref(Scan("joined", "joined", form.schema), ROWS, ref.trait.old)
+
+    joined = Arrival(MANY / 2, (Change(inserts=MANY / 2),))
+    problem = _problem()
+    problem = replace(problem, arrivals={**problem.arrivals, "joined": joined})
+    made = plan(problem, more=[Rule("kept_elsewhere", "ours", (ROWS,), kept_elsewhere)])
+    made.memo.check()
+    assert "ours" in made.methods()
+    assert "Scan joined" in made.text()
+    assert made.cost < plan(problem).cost

@@ -8,7 +8,7 @@ Nothing is run. The plan says for each run what is computed, by which rule, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from slackwater.algebra.explain import describe
@@ -96,10 +96,15 @@ def plan(
     model: Model | None = None,
     methods: Collection[str] = METHODS,
     costs: Costs | None = None,
+    more: Iterable[Rule | Rewrite] = (),
 ) -> Plan:
-    """The cheapest plan for a problem, by CPU seconds unless other costs are given."""
+    """The cheapest plan for a problem, by CPU seconds unless other costs are given, from some
+    methods and whatever rules are added to them."""
     begun = time.perf_counter()
-    memo = Memo(problem.changed, *rules_of(methods))
+    rules, rewrites = rules_of(methods)
+    for rule in more:
+        (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
+    memo = Memo(problem.changed, rules, rewrites)
     query = problem.query
     memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
     explored = time.perf_counter()

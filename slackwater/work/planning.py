@@ -1,0 +1,67 @@
+"""A query over a warehouse's tables as a planning problem, for plans that nobody runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from slackwater.algebra.relation import Relation
+from slackwater.catalog.model import Table
+from slackwater.errors import UserError
+from slackwater.planner.problem import Arrival, Problem
+from slackwater.sql.tables import unordered
+from slackwater.stats.rows import Change
+from slackwater.tvr.normal import normalize
+from slackwater.work.costing import BYTES_PER_ROW
+from slackwater.work.house import House
+from slackwater.work.refreshing import definition
+from slackwater.work.world import World
+
+Expected = Sequence[Change] | Arrival
+"""What is said of a table: its changes from each point to the next, perhaps with other rows at
+the first than there are now."""
+
+
+def problem(
+    house: House,
+    query: str,
+    changes: Mapping[str, Expected],
+    prices: Sequence[float],
+    due: Collection[int] = (),
+    last_first: bool = False,
+) -> Problem:
+    """What a view, or a query's text, reads: as many rows as there are now at the first point,
+    unless others are named, then the changes. What is not named stays as it is."""
+    world = World(house, house.catalog.snapshot(), defining=True)
+    relation = _relation(world, query)
+    read = {scan.source: scan.name for scan in relation.scans()}
+    still = (Change(),) * (len(prices) - 1)
+    arrivals = {id: Arrival(_rows(world, id), still) for id in read}
+    for name, expected in changes.items():
+        id = world.relation(name).id
+        if id not in arrivals:
+            raise UserError(
+                f"The query does not read '{name}'.",
+                code="BAD_PROBLEM",
+                hint=f"It reads: {', '.join(sorted(set(read.values())))}.",
+            )
+        if not isinstance(expected, Arrival):
+            expected = Arrival(arrivals[id].rows, tuple(expected))
+        arrivals[id] = expected
+    known = house.profiling.known()
+    return Problem(relation, arrivals, tuple(prices), frozenset(due), last_first, known)
+
+
+def _relation(world: World, query: str) -> Relation:
+    view = world.snapshot.find(query)
+    if view is not None:
+        found, _ = definition(world, world.view(query))
+    else:
+        found = unordered(world.house.bound.bind(query, world.context()))
+    return normalize(found)
+
+
+def _rows(world: World, id: str) -> float:
+    source = world.snapshot.get(id)
+    if isinstance(source, Table) and source.source == "parquet":
+        return sum(f.bytes for f in world.files(source)) / BYTES_PER_ROW
+    return float(sum(s.rows for s in world.segments(id)))
