@@ -167,6 +167,40 @@ def test_what_was_learned_is_there_after_reopening(tmp_path: Path) -> None:
         assert len(db._house.experience._measured or []) == len(prices._measured or []) == 4
 
 
+def test_explain_tells_what_the_next_refresh_does(filled: Warehouse) -> None:
+    assert "Next:" not in filled.explain("v")  # nothing, while it is fresh
+    filled.append("orders", _orders(ROWS, 10))
+    lines = filled.explain("v").splitlines()
+    (at,) = [i for i, line in enumerate(lines) if line.startswith("Next:")]
+    assert lines[at].startswith("Next:   incremental on local: about 0.")
+    assert lines[at + 1].startswith("Saves:  sums by 1 keys, about ")
+    assert lines[at + 1].endswith(" rows, from change of orders, customers")
+    assert lines[at + 2].startswith("Writes: v, about ")
+    told = json.loads(filled.explain("v", "json"))["next"]
+    assert (told["method"], told["engine"]) == (INCREMENTAL, "local")
+    assert [(o["name"], o["state"]) for o in told["outputs"]] == [
+        ("sums by 1 keys", True),
+        ("v", False),
+    ]
+    assert told["cpu_seconds"] == pytest.approx(
+        next(
+            c["cpu_seconds"]
+            for c in json.loads(filled.explain("v", "json", alternatives=True))["candidates"]
+            if (c["method"], c["engine"]) == (INCREMENTAL, "local")
+        ),
+        rel=0.01,
+    )
+    assert filled.status()["views"][0]["fresh"] is False  # nothing was done
+
+
+def test_explain_tells_what_a_first_refresh_builds(filled: Warehouse) -> None:
+    filled.sql(f"CREATE MATERIALIZED VIEW w AS {VIEW}")
+    lines = filled.explain("w").splitlines()
+    assert any(line.startswith("Next:   full on local: about ") for line in lines)
+    assert "Writes: w, about " in filled.explain("w")
+    assert "from sums by 1 keys" in filled.explain("w")
+
+
 def test_explain_alternatives_compares_the_ways(filled: Warehouse) -> None:
     filled.append("orders", _orders(ROWS, 10))
     told = filled.sql("EXPLAIN ALTERNATIVES v").fetchall()

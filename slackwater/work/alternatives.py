@@ -16,12 +16,13 @@ from slackwater.work.world import World
 
 def alternatives(house: House, view: View, format: str) -> str:
     """As text for people, or as JSON."""
-    choice, reasons = ways(house, view)
+    found = ways(house, view)
+    choice, reasons = found.choice, found.reasons
     fresh = is_fresh(World(house, house.catalog.snapshot(), defining=True), view)
     if format == "json":
-        found = [] if choice is None else [c.to_json() for c in choice.candidates]
+        candidates = [c.to_json() for c in _candidates(choice)]
         chosen = None if choice is None else choice.chosen.to_json()
-        told = {"view": view.name, "fresh": fresh, "candidates": found, "chosen": chosen}
+        told = {"view": view.name, "fresh": fresh, "candidates": candidates, "chosen": chosen}
         return json.dumps(told | {"reasons": reasons}, indent=2)
     lines = [f"View {view.name}, version {view.version}: ways to refresh it now"]
     if fresh:

@@ -62,6 +62,10 @@ class Costing:
         work = sum((self._work([state.initial(full)]) for state in states), Work())
         return self._model.seconds(work, engine or "local")
 
+    def made(self, outputs: Mapping[str, Relation]) -> dict[str, float]:
+        """The rows that outputs are expected to have, whose costs were asked for."""
+        return {id: self._estimates.of(relation).before for id, relation in outputs.items()}
+
     def _know(self, plan: Maintenance) -> None:
         self._states |= {s.id: s for s in plan.states.values()}
 

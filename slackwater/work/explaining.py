@@ -16,9 +16,10 @@ from slackwater.sql import bind
 from slackwater.tvr.delta import Deltas, Note
 from slackwater.tvr.maintenance import Maintenance, maintenance
 from slackwater.work.alternatives import alternatives
+from slackwater.work.forecast import Forecast, forecast
 from slackwater.work.house import House
 from slackwater.work.reasons import REASONS, REWRITES
-from slackwater.work.refreshing import definition
+from slackwater.work.refreshing import definition, ways
 from slackwater.work.telling import is_fresh
 from slackwater.work.world import World
 
@@ -43,6 +44,7 @@ class _Explained:
     view: View | None
     placement: Placement
     upkeep: _Upkeep | None = None
+    next: Forecast | None = None
 
     def text(self) -> str:
         """For people."""
@@ -68,7 +70,7 @@ class _Explained:
     def _method_lines(self) -> list[str]:
         if self.upkeep is None:
             return ["Method: recompute"]
-        lines = ["Method: incremental"]
+        lines = ["Method: incremental", *(self.next.lines() if self.next else ())]
         lines += [f"Keeps:  {s.name}" for s in self.upkeep.plan.kept]
         for node, note in self.upkeep.notes.items():
             lines.append(f"Law:    {note.law}: {printer.describe(node)}")
@@ -93,6 +95,7 @@ class _Explained:
             "method": ("incremental" if self.upkeep else "recompute") if view else None,
             "operators": operators,
             "states": [s.name for s in self.upkeep.plan.kept] if self.upkeep else [],
+            "next": self.next.to_json() if self.next else None,
             "reasons": reasons,
             "engine": engine,
             "engine_reason": self.placement.reason,
@@ -130,10 +133,12 @@ def explain(house: House, what: str, format: str = "text", others: bool = False)
             return alternatives(house, view, format)
         relation, reasons = definition(world, view)
     placement = house.runner.place([relation], world.sources(relation), load=view is not None)
-    upkeep = None
+    upkeep = expected = None
     if view is not None and not _is_always_full(view, reasons):
         upkeep = _upkeep(view, relation)
-    explained = _Explained(world, relation, reasons, view, placement, upkeep)
+        if not is_fresh(world, view):
+            expected = forecast(ways(house, view), placement.engine)
+    explained = _Explained(world, relation, reasons, view, placement, upkeep, expected)
     return json.dumps(explained.json(), indent=2) if format == "json" else explained.text()
 
 

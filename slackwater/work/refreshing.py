@@ -84,7 +84,18 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
     return work.reports
 
 
-def ways(house: House, view: View) -> tuple[Choice | None, list[str]]:
+@dataclass(frozen=True)
+class Ways:
+    """How a view would be refreshed now, and how else; why it must be computed anew. Without a
+    choice, no other way is looked at."""
+
+    upkeep: Upkeep
+    plan: Maintenance | None
+    choice: Choice | None
+    reasons: list[str]
+
+
+def ways(house: House, view: View) -> Ways:
     """How a view would be refreshed now, and how else. Nothing is done."""
     world = World(house, house.catalog.snapshot(), Pending(), defining=True)
     return _Work(world, Run("", "", "", "explain"), full=False, named=set()).ways(view)
@@ -234,16 +245,15 @@ class _Work:
         by_cost = self._option(upkeep.view) == "auto" and not self._is_read(upkeep.view)
         return choose_way(upkeep, plan, reasons, by_cost and not set(reasons) - {MISSING})
 
-    def ways(self, view: View) -> tuple[Choice | None, list[str]]:
-        """How a view would be refreshed now, and how else; why it must be computed anew, and no
-        other way is looked at."""
+    def ways(self, view: View) -> Ways:
+        """How a view would be refreshed now, and how else."""
         relation, met = definition(self.world, view)
         upkeep = Upkeep(self.world, self.run, view, relation)
         reasons = self._reasons(view, upkeep, met)
         if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
-            return None, reasons
+            return Ways(upkeep, None, None, reasons)
         plan, reasons = _planned(upkeep, reasons)
-        return self._choice(upkeep, plan, reasons), reasons
+        return Ways(upkeep, plan, self._choice(upkeep, plan, reasons), reasons)
 
     def _done(
         self, upkeep: Upkeep, plan: Maintenance, choice: Choice, reasons: list[str]

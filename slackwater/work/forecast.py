@@ -1,0 +1,107 @@
+"""What a refresh of a view would do now: what it writes, from what, how many rows, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import inf
+from typing import Any
+
+from slackwater.algebra.relation import Relation
+from slackwater.planner.choice import PLAIN, Candidate
+from slackwater.tvr import zset
+from slackwater.tvr.maintenance import Maintenance
+from slackwater.tvr.time import CHANGE, OLD, split
+from slackwater.work.choosing import Choice
+from slackwater.work.costing import Costing
+from slackwater.work.refreshing import Ways
+from slackwater.work.upkeep import Upkeep
+
+
+@dataclass(frozen=True)
+class Written:
+    """A state that is saved, or the view itself."""
+
+    name: str
+    state: bool
+    rows: float  # expected
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """One run with one step, as a refresh is."""
+
+    method: str
+    engine: str
+    cpu_seconds: float | None
+    seconds: float | None
+    outputs: tuple[Written, ...]
+
+    def lines(self) -> list[str]:
+        """For people."""
+        cost = ""
+        if self.cpu_seconds is not None and self.seconds is not None:
+            cost = f": about {self.cpu_seconds:.3f} CPU s, {self.seconds:.3f} s"
+        found = [f"Next:   {self.method} on {self.engine}{cost}"]
+        for output in self.outputs:
+            verb = "Saves: " if output.state else "Writes:"
+            reads = f", from {', '.join(output.reads)}" if output.reads else ""
+            found.append(f"{verb} {output.name}, about {output.rows:,.0f} rows{reads}")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return asdict(self)
+
+
+def forecast(ways: Ways, usual: str) -> Forecast | None:
+    """Of a view that may follow changes; `usual` is where a step runs if nobody says otherwise."""
+    if ways.choice is None or ways.plan is None:
+        return None
+    upkeep, choice, plan = ways.upkeep, ways.choice, ways.plan
+    house = upkeep.world.house
+    costing = Costing(upkeep.interval, house.experience.model(), house.profiling.known())
+    outputs, candidates = _outputs(upkeep, plan, choice, costing)
+    engine = choice.chosen.engine or usual
+    own = next((c for c in candidates if c.engine == engine), choice.chosen)
+    known = own.cpu < inf
+    rows = costing.made(outputs)
+    names = _names(upkeep, plan if choice.following is None else choice.following.plan)
+    written = tuple(
+        Written(names[id], id != upkeep.view.id, rows[id], _reads(relation, names))
+        for id, relation in outputs.items()
+    )
+    cpu, latency = (own.cpu, own.latency) if known else (None, None)
+    return Forecast(choice.chosen.method, engine, cpu, latency, written)
+
+
+def _outputs(
+    upkeep: Upkeep, plan: Maintenance, choice: Choice, costing: Costing
+) -> tuple[Mapping[str, Relation], list[Candidate]]:
+    """What is written, and what that costs on each engine."""
+    if choice.following is not None:
+        way = choice.following
+        return way.changes, costing.by_changes(choice.chosen.method, way, ())
+    if choice.chosen.method == PLAIN:
+        rows = zset.with_weight(plan.root)
+        return {upkeep.view.id: rows}, costing.without_states(rows)
+    anew = upkeep.anew(plan)
+    return anew, costing.in_full(plan, anew)
+
+
+def _names(upkeep: Upkeep, plan: Maintenance) -> dict[str, str]:
+    snapshot = upkeep.world.snapshot
+    found = {state.id: state.name for state in plan.states.values()}
+    found |= {id: snapshot.get(id).name for id in upkeep.view.depends}
+    return found | {upkeep.view.id: upkeep.view.name}
+
+
+def _reads(relation: Relation, names: Mapping[str, str]) -> tuple[str, ...]:
+    """What is read, in words."""
+    found = []
+    for scan in relation.scans():
+        id, time = split(scan.source)
+        name = names.get(id, scan.name)
+        found.append({CHANGE: f"change of {name}", OLD: f"{name} before"}.get(time, name))
+    return tuple(dict.fromkeys(found))
