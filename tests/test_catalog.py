@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import event, inspect, text
 
 from slackwater.algebra.coercion import literal
 from slackwater.catalog import constants, migrations, tables
@@ -386,6 +386,37 @@ def test_a_snapshot_of_the_future_is_refused(catalog: Catalog) -> None:
 
 def test_an_unchanged_catalog_gives_the_same_snapshot(catalog: Catalog) -> None:
     assert catalog.snapshot() is catalog.snapshot()
+
+
+def test_of_a_later_snapshot_only_what_changed_is_read(catalog: Catalog) -> None:
+    known = [table(f"t{i}") for i in range(5)]
+    create(catalog, *known)
+    catalog.commit(updates=[AddSegments(t.id, (segment(f"{t.id}.1"),)) for t in known])
+    before = {t.id: catalog.snapshot().segments(t.id) for t in known}
+    new = table("new")
+    create(catalog, new)
+    catalog.commit(
+        updates=[
+            AddSegments(known[0].id, (segment("more"),)),
+            ReplaceSegments(known[1].id, (segment("other"),)),
+            AddSegments(new.id, (segment("first"),)),
+            Drop(known[2].id),
+        ]
+    )
+    read: list[str] = []
+    engine = catalog._database._engine
+    event.listen(engine, "before_cursor_execute", lambda *args: read.append(args[2]))
+    after = catalog.snapshot()
+    paths = {id: [s.path for s in after.segments(id)] for id in after.stored()}
+    assert paths == {
+        known[0].id: [f"{known[0].id}.1", "more"],
+        known[1].id: ["other"],
+        known[3].id: [f"{known[3].id}.1"],
+        known[4].id: [f"{known[4].id}.1"],
+        new.id: ["first"],
+    }
+    assert after.segments(known[4].id) == before[known[4].id]
+    assert len(read) == 5  # the newest commit twice, relations, those closed, segments
 
 
 def test_reopening_changes_nothing(url: str) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
+    Row,
     Select,
     and_,
     bindparam,
@@ -36,10 +38,11 @@ class Snapshot:
         commit: int,
         found: Mapping[str, Relation],
         known: Snapshot | None = None,
+        rows: Mapping[str, dict[int, Segment]] | None = None,
     ) -> None:
         self._database = database
         self._relations = found
-        self._rows: dict[str, dict[int, Segment]] = {}
+        self._rows = dict(rows or {})
         self._known = known._carried(found) if known is not None else {}
         self._by_name = {fold(r.name): r for r in found.values() if not isinstance(r, State)}
         self._segments: dict[str, tuple[Segment, ...]] = {}
@@ -91,10 +94,12 @@ class Snapshot:
         if id not in self._segments:
             if id not in self:
                 raise InternalError(f"relation {id} is not in the snapshot of {self.commit}")
-            self._segments[id] = self._load_segments(id)
+            if id not in self._rows:
+                self._load_segments(id)
+            self._segments[id] = tuple(self._rows[id].values())
         return self._segments[id]
 
-    def _load_segments(self, id: str) -> tuple[Segment, ...]:
+    def _load_segments(self, id: str) -> None:
         """Only those are read that an earlier snapshot did not know: segments never change."""
         here = {"of": id, "commit": self.commit}
         known = self._known.get(id, {})
@@ -106,7 +111,29 @@ class Snapshot:
             _require_whole(connection, self.commit)
         found = known | {row.row_id: segment_of(row, self._relations[id]) for row in rows}
         self._rows[id] = {row_id: found[row_id] for row_id in sorted(ids)}
-        return tuple(self._rows[id].values())
+
+    def moved(self, commit: int, changes: Changes) -> Snapshot:
+        """A later snapshot, from what has changed since this one."""
+        changed = {row.relation_id: relation_of(row) for row in changes.relations}
+        kept = {id: r for id, r in self._relations.items() if id not in changes.closed}
+        found = kept | changed
+        rows = {
+            id: known
+            for id, known in self._rows.items()
+            if id in found and found[id].schema == self._relations[id].schema
+        }
+        rows |= {id: {} for id in changed if id not in self._relations}  # all of theirs are new
+        touched = {row.relation_id for row in changes.segments}
+        rows |= {id: dict(rows[id]) for id in touched & rows.keys()}
+        for row in changes.segments:
+            own = rows.get(row.relation_id)
+            if own is None:
+                continue  # loaded when somebody asks for them
+            if row.removed_commit is not None and row.removed_commit <= commit:
+                own.pop(row.row_id, None)
+            elif row.row_id not in own:
+                own[row.row_id] = segment_of(row, found[row.relation_id])
+        return Snapshot(self._database, commit, found, self, rows)
 
     def _carried(self, found: Mapping[str, Relation]) -> dict[str, dict[int, Segment]]:
         """The segments known here of relations that are still defined as they were."""
@@ -117,17 +144,41 @@ class Snapshot:
         }
 
 
+@dataclass(frozen=True)
+class Changes:
+    """The rows that commits after one, up to another, have added or closed."""
+
+    relations: Sequence[Row[Any]]  # as they are now, of which anything was added
+    closed: frozenset[str]  # relations of which a definition was closed
+    segments: Sequence[Row[Any]]
+
+
 def load(database: Database, commit: int | None, known: Snapshot | None) -> Snapshot:
-    """The snapshot of a commit (the newest, if None); `known` itself when it is that one."""
+    """The snapshot of a commit (the newest, if None); `known` itself when it is that one. From
+    one before it, only what has changed since is read."""
     with database.reading() as connection:
         newest = connection.execute(HEAD).one()
         wanted = newest.commit_id if commit is None else commit
         if known is not None and known.commit == wanted >= newest.horizon:
             return known
+        if known is not None and newest.horizon <= known.commit < wanted:
+            changes = _changes(connection, known.commit, wanted)
+            newest = _require_whole(connection, wanted)
+            if newest.horizon <= known.commit:  # what was closed since is still there
+                return known.moved(wanted, changes)
         rows = connection.execute(_RELATIONS, {"commit": wanted}).all()
         _require_whole(connection, wanted)
     found = {row.relation_id: relation_of(row) for row in rows}
     return Snapshot(database, wanted, found, known)
+
+
+def _changes(connection: Connection, since: int, commit: int) -> Changes:
+    here = {"since": since, "commit": commit}
+    return Changes(
+        connection.execute(_CHANGED_RELATIONS, here).all(),
+        frozenset(connection.scalars(_CLOSED, here)),
+        connection.execute(_CHANGED_SEGMENTS, here).all(),
+    )
 
 
 def at(table: SqlTable, commit: int | BindParameter[int]) -> ColumnElement[bool]:
@@ -146,10 +197,11 @@ def _relations_at(commit: BindParameter[int]) -> Select[Any]:
     )
 
 
-def _require_whole(connection: Connection, commit: int) -> None:
+def _require_whole(connection: Connection, commit: int) -> Row[Any]:
     """Checked after the rows were read: what was whole now was whole then."""
     newest = connection.execute(HEAD).one()
     require_whole(commit, newest.horizon, newest.commit_id)
+    return newest
 
 
 # Statements are built once: that takes longer than running them does.
@@ -159,3 +211,16 @@ _SEGMENT_IDS = select(segments.c.row_id).where(_HERE)
 _SEGMENTS = select(segments).where(_HERE)
 _SOME_SEGMENTS = select(segments).where(segments.c.row_id.in_(bindparam("ids", expanding=True)))
 _RELATIONS = _relations_at(_COMMIT)
+_SINCE: BindParameter[int] = bindparam("since")
+_CHANGED_RELATIONS = _RELATIONS.where(
+    or_(definitions.c.added_commit > _SINCE, versions.c.added_commit > _SINCE)
+)
+_CLOSED = select(definitions.c.relation_id).where(
+    definitions.c.removed_commit > _SINCE, definitions.c.removed_commit <= _COMMIT
+)
+_CHANGED_SEGMENTS = (
+    select(segments)
+    .where(or_(segments.c.added_commit > _SINCE, segments.c.removed_commit > _SINCE))
+    .where(segments.c.added_commit <= _COMMIT)
+    .order_by(segments.c.row_id)
+)
