@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from bench import corpus
 from slackwater.algebra.relation import Opaque, Relation, Scan
 from slackwater.engine.compile import compile_query
 from slackwater.engine.dialects import LOCAL, SPARK
-from slackwater.engine.local import LocalEngine, read_files
+from slackwater.engine.local import LocalEngine, LocalSession, read_files
 from slackwater.engine.spark import SparkEngine
 from slackwater.planner.placement import not_local
 from slackwater.sql.bind import bind, context
@@ -75,13 +76,13 @@ def on_driver(kind: str, relation: Relation, scale: float = SCALE) -> pa.Table:
 class LimitedEngine(LocalEngine):
     """Gives up after `DRIVER_SECONDS`: a plan that went astray fails its own test only."""
 
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
-        cursor = super()._cursor()
-        self._timer = Timer(DRIVER_SECONDS, cursor.interrupt)
-        self._timer.daemon = True
-        self._timer.start()
-        return cursor
-
-    def close(self) -> None:
-        self._timer.cancel()
-        super().close()
+    @contextmanager
+    def session(self, reads: int) -> Iterator[LocalSession]:
+        with super().session(reads) as session:
+            timer = Timer(DRIVER_SECONDS, session._cursor.interrupt)
+            timer.daemon = True
+            timer.start()
+            try:
+                yield session
+            finally:
+                timer.cancel()

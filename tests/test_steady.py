@@ -73,8 +73,8 @@ def test_spark_keeps_no_temporary_view_and_no_cached_table(spark_db: Warehouse) 
     fill(spark_db)
     for i in range(3):
         step(spark_db, i)
-    left = [t.name for t in spark.catalog.listTables() if t.name.startswith("slackwater_")]
-    assert not left
+    tables = [row.tableName for row in spark.sql("SHOW TABLES").collect()]
+    assert not [name for name in tables if name.startswith("slackwater_")]
     assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= before
 
 
