@@ -6,12 +6,13 @@ is computed in that run, all inputs being there, or it was computed in an earlie
     best[g, τ] = min over members m ( price(τ) · cost(m) + Σ there[c, τ] over inputs c of m )
     there[g, τ] = min ( best[g, τ],  min over τ' < τ ( best[g, τ'] + save(g)@τ' + load(g)@τ ) )
 
-Relations depend on each other in circles (R' = R + ΔR, ΔR = R' − R), so the equations are
-relaxed until nothing changes.
+Relations depend on each other in circles (R' = R + ΔR, ΔR = R' − R). No cost is below that of any
+input, so they are settled from the cheapest up, as by Dijkstra (Knuth 1977): each once.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
@@ -146,17 +147,15 @@ class Graph:
         self.ranks = timeline.memo.ranks()
         self.groups = [timeline.memo.group(t.ref).id for t in self.nodes]
         self.users = self._users()
-        # by time; what came up last is what others are computed from
-        self.order = sorted(range(len(self.nodes)), key=lambda i: (self.nodes[i].point, -i))
 
-    def _users(self) -> list[list[int]]:
-        """By number, the relations that may be computed from one, each once."""
-        found: list[dict[int, None]] = [{} for _ in self.nodes]
+    def _users(self) -> list[list[tuple[int, Way]]]:
+        """By number, the ways that take a relation, each with what it computes."""
+        found: list[list[tuple[int, Way]]] = [[] for _ in self.nodes]
         for i, ways in enumerate(self.ways):
             for way in ways:
-                for below in way.inputs:
-                    found[below][i] = None
-        return [list(users) for users in found]
+                for below in dict.fromkeys(way.inputs):
+                    found[below].append((i, way))
+        return found
 
     def depth(self, i: int) -> int:
         """How many members deep a relation is computed from sources, at least."""
@@ -211,12 +210,15 @@ class Assignment:
         self.kept: frozenset[Key] = frozenset()
         self._costs: list[Value] = [graph.never] * (len(graph.nodes) * self._runs)
         self._steps: list[Step | None] = [None] * len(self._costs)
-        keys = [(i, run) for i in graph.order for run in graph.runs(i)]
-        for i, run in keys:
-            cost = graph.reads[i]
-            if cost is not None:
-                self._set(i * self._runs + run, graph.priced(run, cost), Step())
-        self._follow(keys)
+        known: list[Key] = []
+        for i in range(len(graph.nodes)):
+            cost, alone = graph.reads[i], [way for way in graph.ways[i] if not way.inputs]
+            for run in graph.runs(i):
+                if cost is not None:
+                    self._take((i, run), graph.priced(run, cost), known)
+                for way in alone:
+                    self._take((i, run), graph.priced(run, way.cost), known, way)
+        self._settle(known)
 
     def keeping(self, key: Key) -> Assignment:
         """The same with one more relation kept: only what may be computed from it changes."""
@@ -225,7 +227,7 @@ class Assignment:
         made.kept = self.kept | {key}
         made._costs, made._steps = self._costs.copy(), self._steps.copy()
         made._costs[key[0] * self._runs + key[1]] = self._graph.priced(key[1], 0.0)
-        made._follow(made._above(key))
+        made._settle([key])
         return made
 
     def cost(self, key: Key) -> Value:
@@ -238,62 +240,55 @@ class Assignment:
         assert found is not None, self._graph.nodes[key[0]]
         return found
 
-    def _follow(self, keys: Iterable[Key]) -> None:
-        """Relax some relations, and what is computed from those that became cheaper, until
-        nothing does."""
-        waiting = dict.fromkeys(keys)  # each once, in order
-        relax = self._relax_in_turn if self._graph.problem.last_first else self._relax
+    def _settle(self, known: Iterable[Key]) -> None:
+        """From relations that have become cheaper, the cheapest first, to all that do so by
+        them."""
+        graph, runs, costs = self._graph, self._runs, self._costs
+        prices = graph.problem.prices
+        total = self._in_turn if graph.problem.last_first else self._weighted
+        waiting: list[tuple[Any, Key]] = [(costs[i * runs + run], (i, run)) for i, run in known]
+        heapq.heapify(waiting)
         while waiting:
-            key = next(iter(waiting))
-            del waiting[key]
-            if relax(*key):
-                waiting.update(dict.fromkeys(self._above(key)))
+            cost, (i, run) = heapq.heappop(waiting)
+            if cost != costs[i * runs + run]:
+                continue  # it has become cheaper since
+            cheaper: list[Key] = []
+            for user, way in graph.users[i]:
+                self._take((user, run), total(way, run), cheaper, way)
+            saved = plus(cost, graph.priced(run, graph.saves[i]))
+            for later in range(run + 1, len(prices)):
+                loaded = plus(saved, graph.priced(later, graph.loads[i]))
+                self._take((i, later), loaded, cheaper, saved_at=run)
+            for key in cheaper:
+                heapq.heappush(waiting, (costs[key[0] * runs + key[1]], key))
 
-    def _above(self, key: Key) -> Iterator[Key]:
-        """What may be had for less when a relation in a run is: itself later, and what is
-        computed from it."""
-        i, run = key
-        yield from ((i, later) for later in range(run + 1, self._runs))
-        yield from ((j, run) for j in self._graph.users[i])
+    def _take(
+        self,
+        key: Key,
+        cost: Value,
+        cheaper: list[Key],
+        way: Way | None = None,
+        saved_at: int | None = None,
+    ) -> None:
+        """Note a way to have a relation in a run, if it is clearly the cheapest so far."""
+        at = key[0] * self._runs + key[1]
+        if less(cost, self._costs[at]):
+            self._costs[at], self._steps[at] = cost, Step(way, saved_at)
+            cheaper.append(key)
 
-    def _relax(self, i: int, run: int) -> bool:
-        """Costs are numbers, as where they are weighted."""
-        graph, runs, costs = self._graph, self._runs, self._costs
-        at, price = i * runs + run, graph.problem.prices[run]
-        least: Any = costs[at]
-        step = None
-        for way in graph.ways[i]:
-            total: Any = price * way.cost
-            for below in way.inputs:
-                total += costs[below * runs + run]
-            if total < least * CLEARLY:
-                least, step = total, Step(way)
-        for earlier in range(graph.nodes[i].point, run):
-            total = costs[i * runs + earlier]
-            total += graph.problem.prices[earlier] * graph.saves[i] + price * graph.loads[i]
-            if total < least * CLEARLY:
-                least, step = total, Step(saved_at=earlier)
-        return step is not None and self._set(at, least, step)
+    def _weighted(self, way: Way, run: int) -> float:
+        """What a way costs with all that it takes, where costs are numbers."""
+        found: Any = self._graph.problem.prices[run] * way.cost
+        for below in way.inputs:
+            found += self._costs[below * self._runs + run]
+        return found  # type: ignore[no-any-return]
 
-    def _relax_in_turn(self, i: int, run: int) -> bool:
-        """Costs are compared one after the other."""
-        graph, runs, costs = self._graph, self._runs, self._costs
-        at, news = i * runs + run, False
-        for way in graph.ways[i]:
-            total = graph.priced(run, way.cost)
-            for below in way.inputs:
-                total = plus(total, costs[below * runs + run])
-            news |= less(total, costs[at]) and self._set(at, total, Step(way))
-        for earlier in range(graph.nodes[i].point, run):
-            total = plus(costs[i * runs + earlier], graph.priced(earlier, graph.saves[i]))
-            total = plus(total, graph.priced(run, graph.loads[i]))
-            news |= less(total, costs[at]) and self._set(at, total, Step(saved_at=earlier))
-        return news
-
-    def _set(self, at: int, cost: Value, step: Step) -> bool:
-        self._costs[at] = cost
-        self._steps[at] = step
-        return True
+    def _in_turn(self, way: Way, run: int) -> Value:
+        """The same, where they are compared one after the other."""
+        found = self._graph.priced(run, way.cost)
+        for below in way.inputs:
+            found = plus(found, self._costs[below * self._runs + run])
+        return found
 
 
 def plus(a: Value, b: Value) -> Value:
@@ -305,6 +300,8 @@ def plus(a: Value, b: Value) -> Value:
 
 def less(a: Value, b: Value) -> bool:
     """Clearly less."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a < b * CLEARLY
     for x, y in zip(in_turn(a), in_turn(b), strict=True):
         if x < y * CLEARLY or y < x * CLEARLY:
             return x < y
