@@ -24,6 +24,7 @@ class Settings:
     pattern: str = "delta-RS"
     scenario: str = "pdw"
     methods: tuple[str, ...] = METHODS
+    pruned: bool = True
 
 
 def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
@@ -41,9 +42,8 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
 def _line(name: str, query: Relation, settings: Settings) -> dict[str, Any]:
     prices = (*(0.3 for _ in range(settings.points - 1)), 1.0)
     begun = time.perf_counter()
-    made = plan(
-        problem(query, settings.pattern, prices, settings.scenario), methods=settings.methods
-    )
+    stated = problem(query, settings.pattern, prices, settings.scenario)
+    made = plan(stated, methods=settings.methods, pruned=settings.pruned)
     seconds = time.perf_counter() - begun
     groups = made.memo.groups()
     return {

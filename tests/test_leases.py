@@ -236,3 +236,27 @@ def test_death_is_seen_only_where_it_can_be_known() -> None:
     assert not is_dead(replace(me, host="elsewhere", pid=2**22 + 1))
     assert not is_dead(replace(me, boot="another boot", pid=2**22 + 1))
     assert not is_dead(replace(me, namespace="another container", pid=2**22 + 1))
+
+
+def test_what_could_not_be_given_back_is_given_back_on_closing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pin, a lease and a run that end while the catalog's disk is full."""
+
+    def full(*_: object, **__: object) -> None:
+        raise StateError("The disk is full.", code="DISK_FULL", hint="")
+
+    with Catalog.open(url) as catalog:
+        pin, lease = catalog.pin(), catalog.lease(["t"])
+        run = catalog.begin_run("write", lease)
+        with monkeypatch.context() as broken:
+            broken.setattr(catalog._database, "writing", full)
+            catalog.abort_run(run, "the disk is full")
+            lease.release()
+            pin.release()
+        assert catalog.runs()[0].state == "open"
+    with Catalog.open(url) as again:
+        assert (again.runs()[0].state, again.runs()[0].error) == ("aborted", "the disk is full")
+        again.commit(updates=[CreateTable(table("t"))])
+        assert again.collection.advance_horizon(0) == 1  # no pin is in the way
+        again.lease(["t"], wait_seconds=0).release()

@@ -76,6 +76,19 @@ def test_all_methods_together_are_never_dearer_than_one(name: str) -> None:
     assert all(mixed <= cost(method) * 1.000001 for method in METHODS)
 
 
+@pytest.mark.parametrize("name", QUERIES)
+def test_pruning_loses_no_plan(name: str) -> None:
+    """Ways that are left out are no better than others that are there."""
+    node = bound(QUERIES[name])
+    change = (Change(inserts=1000, deletes=100),)
+    arrivals = {scan.source: Arrival(MANY, change) for scan in node.scans()}
+    for prices in ((0.3, 1.0), (1.0, 1.0)):
+        problem = Problem(node, arrivals, prices)
+        pruned, every = plan(problem), plan(problem, pruned=False)
+        assert len(pruned.memo.groups()) <= len(every.memo.groups())
+        assert pruned.cost == pytest.approx(every.cost, rel=1e-6)
+
+
 def test_a_method_that_is_not_known() -> None:
     with pytest.raises(UserError) as refused:
         plan(_problem(), methods=("im3",))

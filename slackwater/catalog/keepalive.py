@@ -28,20 +28,21 @@ class Renewable(Protocol):
 
     ttl_seconds: float
     lost: bool
+    over: bool  # it was let go, and the catalog could not be told yet
 
     def renew(self, connection: Connection, now: float) -> bool:
-        """Hold on for another `ttl_seconds`; False when it has been lost."""
+        """Hold on for another `ttl_seconds`; False when it has been lost or is over."""
         ...
 
 
 @contextmanager
 def letting_go(what: str) -> Iterator[None]:
     """Give something back, if the catalog can be written: where it cannot, on a full disk say,
-    what is held expires by itself, and how the work went must not be hidden by that."""
+    it is tried again later or expires by itself, and how the work went must not be hidden."""
     try:
         yield
     except StateError as error:
-        logger.warning("%s could not be given back and will expire: %s", what, error)
+        logger.warning("%s could not be given back yet: %s", what, error)
 
 
 class Keepalive:
@@ -76,7 +77,9 @@ class Keepalive:
             return tuple(self._held)
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread, after a last try to give back what could not be given back."""
+        if any(item.over for item in self.held()):
+            self._renew_all()
         with self._changed:
             self._closed = True
             self._changed.notify()

@@ -51,7 +51,7 @@ class Lease:
         self.tokens = tokens
         self.ttl_seconds = ttl_seconds
         self.lost = False
-        self._released = False
+        self.over = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Lease:
 
     def renew(self, connection: Connection, now: float) -> bool:
         """Hold on for another `ttl_seconds`, unless any name has expired or was taken."""
-        if self._released:
+        if self.over:
             self._free(connection)
             return False
         result = connection.execute(
@@ -84,13 +84,13 @@ class Lease:
 
         Where that fails, the heartbeat goes on trying.
         """
-        self._released = True
+        self.over = True
         with letting_go("A lease"):
             self.finish()
 
     def finish(self) -> None:
         """Give the names back, if they are still to be given back."""
-        if self._released:
+        if self.over:
             with self._database.writing() as connection:
                 self._free(connection)
             self._keepalive.remove(self)

@@ -36,18 +36,24 @@ class Pin:
         self._id = id
         self.commit = commit
         self.lost = False
+        self.over = False
 
     def renew(self, connection: Connection, now: float) -> bool:
         """Hold on for another minute, unless the pin was taken for dead and removed."""
+        if self.over:
+            connection.execute(_GONE, {"pin": self._id})
+            return False
         change = update(pins).where(pins.c.id == self._id)
         result = connection.execute(change.values(expires=now + self.ttl_seconds))
         return result.rowcount == 1
 
     def release(self) -> None:
-        """Let the snapshot go."""
-        self._keepalive.remove(self)
-        with letting_go("A pin"), self._database.writing() as connection:
-            connection.execute(_GONE, {"pin": self._id})
+        """Let the snapshot go. Where that fails, the heartbeat goes on trying."""
+        self.over = True
+        with letting_go("A pin"):
+            with self._database.writing() as connection:
+                connection.execute(_GONE, {"pin": self._id})
+            self._keepalive.remove(self)
 
     def __enter__(self) -> Self:
         return self

@@ -34,8 +34,13 @@ class _Beat:
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.lost = False
+        self.over = False
+        self.error = ""  # why it was given up
 
     def renew(self, connection: Connection, now: float) -> bool:
+        if self.over:
+            _give_up(connection, self.run_id, self.error, now)
+            return False
         change = update(runs).where(runs.c.id == self.run_id, runs.c.state == "open")
         result = connection.execute(change.values(expires=now + self.ttl_seconds))
         return result.rowcount == 1
@@ -80,15 +85,22 @@ def end(connection: Connection, run_id: str, state: str, now: float, **values: A
 
 
 def abort(database: Database, keepalive: Keepalive, run: Run, error: str) -> None:
-    """Give the run up. What it wrote is garbage from now on.
+    """Give the run up. What it wrote is garbage from now on. Where that fails, the heartbeat goes
+    on trying."""
+    for item in keepalive.held():
+        if isinstance(item, _Beat) and item.run_id == run.id:
+            item.over, item.error = True, error
+    with letting_go("A run"):
+        with database.writing() as connection:
+            _give_up(connection, run.id, error, database.now(connection))
+        forget(keepalive, run.id)
 
-    A run that was revoked meanwhile may have written since its directory was looked through.
-    """
-    forget(keepalive, run.id)
-    with letting_go("A run"), database.writing() as connection:
-        if not end(connection, run.id, "aborted", database.now(connection), error=error):
-            late = update(runs).where(runs.c.id == run.id, runs.c.state == "revoked")
-            connection.execute(late.values(state="aborted", swept=0))
+
+def _give_up(connection: Connection, run_id: str, error: str, now: float) -> None:
+    """A run that was revoked meanwhile may have written since its directory was looked through."""
+    if not end(connection, run_id, "aborted", now, error=error):
+        late = update(runs).where(runs.c.id == run_id, runs.c.state == "revoked")
+        connection.execute(late.values(state="aborted", swept=0))
 
 
 def revoke_abandoned(database: Database) -> tuple[RunRecord, ...]:

@@ -19,6 +19,9 @@ def planning(
     ctx: typer.Context,
     queries: Annotated[str, typer.Option(help="For example q1,q3; all when not given.")] = "",
     points: Annotated[int, typer.Option(min=2, help="Time points.")] = 3,
+    pruning: Annotated[
+        bool, typer.Option(help="Leave out ways that others are as good as.")
+    ] = True,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """How long it takes to plan TPC-DS queries over several runs, with all methods."""
@@ -26,7 +29,7 @@ def planning(
     find_bench()
     from bench.planning import Settings, run
 
-    settings = Settings(queries=names(queries), points=points)
+    settings = Settings(queries=names(queries), points=points, pruned=pruning)
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_plans(told)))
     taken = sorted(line["seconds"] for line in told["queries"])

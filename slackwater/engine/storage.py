@@ -49,13 +49,18 @@ class Storage:
     def write(
         self, run: Run, relation_id: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
     ) -> tuple[Segment, ...]:
-        """Stream rows with weights into new segments; no rows make no segment."""
+        """Stream rows with weights into new segments; no rows make no segment. Where that fails,
+        what was written goes at once: nobody was told of it, and a full disk needs the room."""
         if WEIGHT not in schema.names:
             raise InternalError(f"rows for {relation_id} have no {WEIGHT} column")
         with disk_errors(self.root), _own_files(run):
             directory = self.fresh_directory(run, relation_id)
-            segments = tuple(self._write(directory, batches, schema))
-            sync_upwards(directory, self.root)
+            try:
+                segments = tuple(self._write(directory, batches, schema))
+                sync_upwards(directory, self.root)
+            except BaseException:
+                shutil.rmtree(directory, ignore_errors=True)
+                raise
         return segments
 
     def _write(

@@ -20,6 +20,7 @@ class Seconds:
     def __init__(self, model: Model, engine: str = "local") -> None:
         self._prices = dict(zip(KINDS, model.prices[engine, "cpu"], strict=True))
         self._within: dict[tuple[int, int], _Within] = {}
+        self._operators: dict[tuple[int, int, Relation], float] = {}
         self._read: dict[Relation, Mapping[str, int]] = {}
 
     def member(self, timed: Timed, member: Member, timeline: Timeline) -> float:
@@ -29,9 +30,15 @@ class Seconds:
         total = 0.0
         for node in member.relation.walk():
             if not isinstance(node, Ref):
-                total += self._prices["operators"]
-                total += sum(self._prices[k] * a for k, a in operator_work(node, rows.count))
+                key = (timed.start, timed.end, node)
+                if key not in self._operators:
+                    self._operators[key] = self._operator(node, rows)
+                total += self._operators[key]
         return total
+
+    def _operator(self, node: Relation, rows: _Within) -> float:
+        amounts = operator_work(node, rows.count)
+        return self._prices["operators"] + sum(self._prices[k] * a for k, a in amounts)
 
     def _rows(self, timed: Timed, timeline: Timeline) -> _Within:
         key = (timed.start, timed.end)

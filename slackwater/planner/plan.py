@@ -97,14 +97,15 @@ def plan(
     methods: Collection[str] = METHODS,
     costs: Costs | None = None,
     more: Iterable[Rule | Rewrite] = (),
+    pruned: bool = True,
 ) -> Plan:
     """The cheapest plan for a problem, by CPU seconds unless other costs are given, from some
-    methods and whatever rules are added to them."""
+    methods and whatever rules are added to them; without `pruned`, from every way there is."""
     begun = time.perf_counter()
     rules, rewrites = rules_of(methods)
     for rule in more:
         (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
-    memo = Memo(problem.changed, rules, rewrites)
+    memo = Memo(problem.changed, rules, rewrites, pruned)
     query = problem.query
     memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
     explored = time.perf_counter()

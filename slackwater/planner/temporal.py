@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
 
@@ -64,6 +64,7 @@ class Timeline:
 
     memo: Memo
     problem: Problem
+    _rows: dict[Timed, float] = field(default_factory=dict, repr=False)
 
     def timed(self, ref: Ref, start: int, end: int) -> Timed:
         """A relation, under the one name that it has wherever it is met: rows at a time are those
@@ -92,6 +93,11 @@ class Timeline:
 
     def rows(self, timed: Timed) -> float:
         """How many rows it is expected to have."""
+        if timed not in self._rows:
+            self._rows[timed] = self._expected(timed)
+        return self._rows[timed]
+
+    def _expected(self, timed: Timed) -> float:
         ref, trait = timed.ref, timed.ref.trait
         estimates = self.problem.estimates(timed.start, timed.end)
         found = estimates.of(ref.tvr.node)

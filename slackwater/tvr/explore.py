@@ -62,6 +62,18 @@ class Inputs(Deltas):
         return self._narrow
 
 
+def _carries(form: Relation) -> bool:
+    """Is the operator computed from its inputs' weighted rows, and its change from theirs?"""
+    return isinstance(form, (*linear.LINEAR, Union)) or (
+        isinstance(form, Join) and form.how == "inner"
+    )
+
+
+# Of a relation restricted to keys there is one way down to stored rows: its operators over
+# restricted inputs. That it can also be merged from what it was and its change, or turned from rows
+# into weighted ones and back, would only multiply the groups.
+
+
 def _over_rows(memo: Memo, ref: Ref, form: Relation) -> Relation:
     return form.with_children(lambda child: memo.ref(child, ROWS, ref.trait.old))
 
@@ -89,13 +101,15 @@ def select_keys(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 
 def without_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """Rows are what rows with weights stand for"""
-    if form is ref.tvr.node:
+    restricted = ref.trait.wanted is not None and not isinstance(form, Scan)
+    if form is ref.tvr.node and not (memo.pruned and restricted):
         yield Bag(_like(ref, memo.ref(form, WEIGHTED, ref.trait.old)))
 
 
 def with_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """Each row with weight one"""
-    if form is ref.tvr.node and not isinstance(form, Scan):
+    carried = ref.trait.wanted is not None and _carries(form)
+    if form is ref.tvr.node and not isinstance(form, Scan) and not (memo.pruned and carried):
         yield zset.with_weight(_like(ref, memo.ref(form, ROWS, ref.trait.old)))
 
 
@@ -120,6 +134,8 @@ def carry_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 
 def merge(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """R@t' = R@t + ΔR"""
+    if memo.pruned and ref.trait.wanted is not None and _carries(form):
+        return
     if form is ref.tvr.node and not ref.trait.old and memo.changes(form):
         before = memo.ref(form, WEIGHTED, old=True)
         parts: list[Relation] = [_like(ref, before), _like(ref, memo.ref(form, CHANGED))]
@@ -183,6 +199,8 @@ def affected_keys(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 
 def difference(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """ΔR = R@t' − R@t"""
+    if memo.pruned and _carries(form):
+        return  # its change follows from those of its inputs, whatever they come from
     if ref.trait.wanted is None and form is ref.tvr.node and not isinstance(form, Scan):
         after, before = memo.ref(form, WEIGHTED), memo.ref(form, WEIGHTED, old=True)
         yield zset.plus([after, zset.negate(before)])

@@ -127,21 +127,25 @@ class Rewrite:
 
 
 class Memo:
-    """The groups of a query of which some sources change."""
+    """The groups of a query of which some sources change. `pruned`: without ways that others are
+    known to be as good as (001, 5.3)."""
 
     def __init__(
         self,
         changed: frozenset[str],
         rules: Iterable[Rule],
         rewrites: Iterable[Rewrite] = (),
+        pruned: bool = True,
     ) -> None:
         self.changed = changed
+        self.pruned = pruned
         self.rules = tuple(rules)
         self.rewrites = tuple(rewrites)
         self.fired = 0
         self._tvrs: dict[Relation, Tvr] = {}
         self._forms: list[dict[Relation, str]] = []
         self._groups: dict[Ref, Group] = {}
+        self._changes: dict[Relation, bool] = {}
 
     # -- time-varying relations
 
@@ -173,7 +177,9 @@ class Memo:
 
     def changes(self, node: Relation) -> bool:
         """Does the expression read anything that changes?"""
-        return reads(node, self.changed)
+        if node not in self._changes:
+            self._changes[node] = reads(node, self.changed)
+        return self._changes[node]
 
     # -- groups
 
