@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 from slackwater.errors import InternalError
@@ -29,6 +30,11 @@ class Expr(Node):
     @classmethod
     def kind(cls) -> Family:
         return Expr
+
+    @cached_property
+    def places(self) -> frozenset[int]:
+        """Indexes of the input columns that it reads."""
+        return frozenset(n.index for n in self.walk() if isinstance(n, Column))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +139,13 @@ class WindowCall(Expr):
 
 def column(index: int, field: Any) -> Column:
     """The column of `field` (a `types.Field`) at a position."""
-    return Column(field.type, field.nullable, index)
+    return _column(field.type, field.nullable, index)
+
+
+@lru_cache(maxsize=2**16)
+def _column(type: DataType, nullable: bool, index: int) -> Column:
+    """Asked for more often than anything else, and there are few."""
+    return Column(type, nullable, index)
 
 
 def columns(schema: Any, start: int = 0) -> tuple[Column, ...]:
@@ -166,9 +178,11 @@ def shift(expr: Any, by: int) -> Any:
 
 def remap(expr: Any, place: Callable[[int], int]) -> Any:
     """The expression with every column index sent through `place`."""
-    return transform(
-        expr, lambda e: e.replace(index=place(e.index)) if isinstance(e, Column) else None
-    )
+
+    def moved(e: Expr) -> Expr | None:
+        return _column(e.type, e.nullable, place(e.index)) if isinstance(e, Column) else None
+
+    return transform(expr, moved)
 
 
 def substitute(expr: Any, values: tuple[Expr, ...]) -> Any:
@@ -178,7 +192,7 @@ def substitute(expr: Any, values: tuple[Expr, ...]) -> Any:
 
 def used_columns(*exprs: Expr) -> set[int]:
     """Indexes of the input columns that the expressions read."""
-    return {n.index for e in exprs for n in e.walk() if isinstance(n, Column)}
+    return set().union(*(e.places for e in exprs))
 
 
 def conjuncts(predicate: Expr) -> list[Expr]:

@@ -75,7 +75,16 @@ def _carries(form: Relation) -> bool:
 
 
 def _over_rows(memo: Memo, ref: Ref, form: Relation) -> Relation:
-    return form.with_children(lambda child: memo.ref(child, ROWS, ref.trait.old))
+    """An operator over its inputs' rows. Where these are to be restricted, what merely carries them
+    is part of it."""
+    old, deep = ref.trait.old, memo.pruned and ref.trait.wanted is not None
+
+    def rows_of(node: Relation) -> Relation:
+        if deep and _carries(node):
+            return node.with_children(rows_of)
+        return memo.ref(node, ROWS, old)
+
+    return form.with_children(rows_of)
 
 
 # -- rows
