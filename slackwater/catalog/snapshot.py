@@ -119,7 +119,7 @@ class Snapshot:
         found = kept | changed
         rows = {
             id: known
-            for id, known in self._rows.items()
+            for id, known in dict(self._rows).items()  # others may be loading some meanwhile
             if id in found and found[id].schema == self._relations[id].schema
         }
         rows |= {id: {} for id in changed if id not in self._relations}  # all of theirs are new
