@@ -14,7 +14,7 @@ import typer
 from slackwater.cli import exits
 from slackwater.cli.context import Session, session
 from slackwater.cli.demo_view import Stage, print_batch, print_batch_line, print_summary
-from slackwater.engine.spark_settings import BRIEF_JAVA
+from slackwater.engine.spark_settings import SHORT_LIVED
 from slackwater.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from slackwater.demo.stream import Stream
 
 MARKER = ".slackwater-demo"
-BRIEF = {"spark.driver.extraJavaOptions": BRIEF_JAVA}
+BRIEF = {"spark.driver.extraJavaOptions": SHORT_LIVED}
 
 
 def demo(

@@ -43,9 +43,11 @@ DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
 }
 
-BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC"
-"""For a Java that ends after minutes: compiling Spark to the last, and collecting garbage beside
-the work, cost more than they save."""
+SHORT_LIVED = "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC"
+"""For a Java that ends after minutes: collecting garbage beside the work costs more than it
+saves."""
+BRIEF_JAVA = f"-XX:TieredStopAtLevel=1 {SHORT_LIVED}"
+"""The same where every core is busy: compiling Spark to the last costs more than it saves, too."""
 
 SHORT = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 """For statements that begin with few rows: planning again after every exchange, and tasks without
