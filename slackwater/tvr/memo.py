@@ -127,8 +127,8 @@ class Rewrite:
 
 
 class Memo:
-    """The groups of a query of which some sources change. `pruned`: without ways that others are
-    known to be as good as (001, 5.3)."""
+    """The groups of a query of which some sources change. `pruned`: without ways that seldom pay
+    (001, 5.3)."""
 
     def __init__(
         self,
