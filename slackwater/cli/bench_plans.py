@@ -19,9 +19,7 @@ def planning(
     ctx: typer.Context,
     queries: Annotated[str, typer.Option(help="For example q1,q3; all when not given.")] = "",
     points: Annotated[int, typer.Option(min=2, help="Time points.")] = 3,
-    pruning: Annotated[
-        bool, typer.Option(help="Leave out ways that others are as good as.")
-    ] = True,
+    pruning: Annotated[bool, typer.Option(help="Leave out ways that seldom pay.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """How long it takes to plan TPC-DS queries over several runs, with all methods."""
