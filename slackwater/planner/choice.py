@@ -68,6 +68,11 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     return best
 
 
+def remembered_as(method: str) -> str:
+    """The method that what one took says most about: computing anew is one thing."""
+    return FULL if method == PLAIN else method
+
+
 def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: float) -> bool:
     """Do states that nothing but a higher-order refresh needs save more, in refreshes like this
     one, than it costs to build them?"""

@@ -19,7 +19,7 @@ from slackwater.planner.choice import (
 from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.time import NEW
-from slackwater.work.costing import Costing
+from slackwater.work.costing import costing
 from slackwater.work.upkeep import Following, Upkeep
 
 MISSING = "STATE_MISSING"
@@ -63,8 +63,7 @@ class _Choosing:
         self._impossible = impossible
         self._is_load = bool(set(impossible) - {MISSING})
         self._spark = upkeep.world.house.runner.spark
-        house = upkeep.world.house
-        self._costing = Costing(upkeep.interval, house.experience.model(), house.profiling.known())
+        self._costing = costing(upkeep)
         self._ways: dict[str, Following] = {}
 
     def choice(self, by_cost: bool) -> Choice:

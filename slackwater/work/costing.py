@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from slackwater.algebra.relation import Relation, Scan
-from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate
+from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate, remembered_as
 from slackwater.planner.placement import not_local
-from slackwater.stats.cost import Model, Work, step_work
+from slackwater.stats.cost import MEASURES, Work, step_work
+from slackwater.stats.recall import Expected
 from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Known
 from slackwater.tvr.delta import Deltas
@@ -15,7 +16,7 @@ from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.states import State
 from slackwater.tvr.time import CHANGE, NEW, OLD, split
 from slackwater.work.interval import Interval
-from slackwater.work.upkeep import Following
+from slackwater.work.upkeep import Following, Upkeep
 
 BYTES_PER_ROW = 40
 """Of files of others, whose rows are not counted."""
@@ -23,13 +24,20 @@ START = {"cpu": 12.0, "latency": 8.0}
 """Seconds that Spark takes to start."""
 
 
+def costing(upkeep: Upkeep) -> Costing:
+    """What the ways to refresh a view cost, by what the warehouse has learned."""
+    house = upkeep.world.house
+    expected = house.experience.of(upkeep.view.name)
+    return Costing(upkeep.interval, expected, house.profiling.known())
+
+
 class Costing:
     """One view between its last refresh and now."""
 
-    def __init__(self, interval: Interval, model: Model, known: Known) -> None:
+    def __init__(self, interval: Interval, expected: Expected, known: Known) -> None:
         self._interval = interval
         self._runner = interval.world.house.runner
-        self._model = model
+        self._expected = expected
         self._states: dict[str, State] = {}
         self._rows: dict[str, Rows] = {}
         self._estimates = Estimates(self._rows, known)
@@ -60,7 +68,7 @@ class Costing:
         self._know(plan)
         full = Deltas(states=plan.states)
         work = sum((self._work([state.initial(full)]) for state in states), Work())
-        return self._model.seconds(work, engine or "local")
+        return self._expected.model.seconds(work, engine or "local")
 
     def made(self, outputs: Mapping[str, Relation]) -> dict[str, float]:
         """The rows that outputs are expected to have, whose costs were asked for."""
@@ -77,13 +85,14 @@ class Costing:
         found = []
         for engine in ENGINES:
             why = (*reasons, *self._barred(engine, relations))
-            cpu, latency = (self._seconds(work, engine, m) for m in ("cpu", "latency"))
+            cpu, latency = (self._seconds(work, method, engine, m) for m in MEASURES)
             found.append(Candidate(method, engine, cpu, latency, work, why))
         return found
 
-    def _seconds(self, work: Work, engine: str, measure: str) -> float:
+    def _seconds(self, work: Work, method: str, engine: str, measure: str) -> float:
         starting = engine == "spark" and not self._runner.spark.is_running
-        return self._model.seconds(work, engine, measure) + (START[measure] if starting else 0.0)
+        start = START[measure] if starting else 0.0
+        return start + self._expected.seconds(work, remembered_as(method), engine, measure)
 
     def _barred(self, engine: str, relations: Sequence[Relation]) -> Iterable[str]:
         """Why an engine is out of the question."""

@@ -1,4 +1,5 @@
-"""What work was measured to cost in a warehouse, and the prices fitted to it.
+"""What work was measured to cost in a warehouse, the prices fitted to it, and how far they were
+off for each view.
 
 What a refresh was expected to be, and what it took, is in its event.
 """
@@ -6,12 +7,14 @@ What a refresh was expected to be, and what it took, is in its event.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from slackwater.catalog.store import Catalog
+from slackwater.planner.choice import remembered_as
 from slackwater.stats.calibrate import MOST_STEPS, Measured, fitted
 from slackwater.stats.cost import Model, Work
+from slackwater.stats.recall import Expected, Past
 
 REFIT = 20
 """Prices are fitted again after so many more refreshes."""
@@ -24,19 +27,21 @@ class Experience:
         self._catalog = catalog
         self._lock = threading.Lock()
         self._measured: list[Measured] | None = None
+        self._pasts: dict[str, Past] = {}  # by the names of views
         self._fitted = 0
         self._model = Model()
 
-    def model(self) -> Model:
-        """The prices, as far as they are known by now."""
+    def of(self, view: str) -> Expected:
+        """What ways to refresh a view are expected to take, as far as it is known by now."""
         with self._lock:
             if self._measured is None:
-                events = self._catalog.events(kind="refresh", limit=MOST_STEPS)
-                self._measured = [m for e in reversed(events) for m in _measured(e.body)]
+                self._measured = []
+                for event in reversed(self._catalog.events(kind="refresh", limit=MOST_STEPS)):
+                    self._add(self._measured, event.body)
                 self._fit(self._measured)
             elif len(self._measured) >= self._fitted + REFIT:
                 self._fit(self._measured)
-            return self._model
+            return Expected(self._model, self._pasts.get(view, Past()).copy())
 
     def _fit(self, measured: list[Measured]) -> None:
         del measured[: -2 * MOST_STEPS]
@@ -47,16 +52,23 @@ class Experience:
         """A refresh was done, and this is its event."""
         with self._lock:
             if self._measured is not None:
-                self._measured += _measured(event)
+                self._add(self._measured, event)
+
+    def _add(self, measured: list[Measured], event: Mapping[str, Any]) -> None:
+        found = _measured(event)
+        if found is not None:
+            measured.append(found)
+            past = self._pasts.setdefault(event["view"], Past())
+            past.add(remembered_as(event["chosen"]["method"]), found)
 
 
-def _measured(event: Mapping[str, Any]) -> Iterator[Measured]:
+def _measured(event: Mapping[str, Any]) -> Measured | None:
     """A refresh, where it is known what was expected of it, and nothing else was done."""
     chosen, steps = event.get("chosen"), event.get("steps") or ()
     if not isinstance(chosen, dict) or "work" not in chosen or not steps:
-        return
+        return None
     if not chosen["alone"] or {step["engine"] for step in steps} != {chosen["engine"]}:
-        return
+        return None
     cpu = sum(step["cpu_seconds"] for step in steps)
     latency = sum(step["seconds"] for step in steps)
-    yield Measured(chosen["engine"], Work(*chosen["work"]), cpu, latency)
+    return Measured(chosen["engine"], Work(*chosen["work"]), cpu, latency)

@@ -13,7 +13,7 @@ from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.time import CHANGE, OLD, split
 from slackwater.work.choosing import Choice
-from slackwater.work.costing import Costing
+from slackwater.work.costing import Costing, costing
 from slackwater.work.refreshing import Ways
 from slackwater.work.upkeep import Upkeep
 
@@ -60,13 +60,12 @@ def forecast(ways: Ways, usual: str) -> Forecast | None:
     if ways.choice is None or ways.plan is None:
         return None
     upkeep, choice, plan = ways.upkeep, ways.choice, ways.plan
-    house = upkeep.world.house
-    costing = Costing(upkeep.interval, house.experience.model(), house.profiling.known())
-    outputs, candidates = _outputs(upkeep, plan, choice, costing)
+    costs = costing(upkeep)
+    outputs, candidates = _outputs(upkeep, plan, choice, costs)
     engine = choice.chosen.engine or usual
     own = next((c for c in candidates if c.engine == engine), choice.chosen)
     known = own.cpu < inf
-    rows = costing.made(outputs)
+    rows = costs.made(outputs)
     names = _names(upkeep, plan if choice.following is None else choice.following.plan)
     written = tuple(
         Written(names[id], id != upkeep.view.id, rows[id], _reads(relation, names))
@@ -77,17 +76,17 @@ def forecast(ways: Ways, usual: str) -> Forecast | None:
 
 
 def _outputs(
-    upkeep: Upkeep, plan: Maintenance, choice: Choice, costing: Costing
+    upkeep: Upkeep, plan: Maintenance, choice: Choice, costs: Costing
 ) -> tuple[Mapping[str, Relation], list[Candidate]]:
     """What is written, and what that costs on each engine."""
     if choice.following is not None:
         way = choice.following
-        return way.changes, costing.by_changes(choice.chosen.method, way, ())
+        return way.changes, costs.by_changes(choice.chosen.method, way, ())
     if choice.chosen.method == PLAIN:
         rows = zset.with_weight(plan.root)
-        return {upkeep.view.id: rows}, costing.without_states(rows)
+        return {upkeep.view.id: rows}, costs.without_states(rows)
     anew = upkeep.anew(plan)
-    return anew, costing.in_full(plan, anew)
+    return anew, costs.in_full(plan, anew)
 
 
 def _names(upkeep: Upkeep, plan: Maintenance) -> dict[str, str]:

@@ -1,0 +1,70 @@
+"""How far the model was off for the ways of one view, when they were tried before.
+
+One model for all work errs for some views. What a way of this view took corrects it, as far as
+that is like what waits now, and not long ago:
+
+    expected · exp( Σ wᵢ log(tookᵢ / expectedᵢ) / (BELIEF + Σ wᵢ) )
+    wᵢ = likeness of the amounts of work · FADING^(refreshes since)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import exp, log
+
+from slackwater.stats.calibrate import SHORTEST, Measured
+from slackwater.stats.cost import Model, Work
+
+BELIEF = 1.0
+"""How many measured refreshes the model is worth."""
+FADING = 0.9
+"""What a refresh counts for after one more."""
+MOST = 8
+"""The newest so many refreshes by each way count."""
+
+Way = tuple[str, str]
+"""A method and an engine."""
+
+
+@dataclass
+class Past:
+    """What the refreshes of one view took."""
+
+    refreshes: int = 0
+    _taken: dict[Way, deque[tuple[int, Measured]]] = field(default_factory=dict)
+
+    def add(self, method: str, measured: Measured) -> None:
+        """One more refresh."""
+        self.refreshes += 1
+        taken = self._taken.setdefault((method, measured.engine), deque(maxlen=MOST))
+        taken.append((self.refreshes, measured))
+
+    def copy(self) -> Past:
+        """As it is now."""
+        return Past(self.refreshes, {way: taken.copy() for way, taken in self._taken.items()})
+
+    def by(self, way: Way) -> Iterator[tuple[int, Measured]]:
+        """The refreshes by one way, each with how many came after it."""
+        for number, measured in self._taken.get(way, ()):
+            yield self.refreshes - number, measured
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What ways to refresh one view are expected to take: by the model, and by its past."""
+
+    model: Model = field(default_factory=Model)
+    past: Past = field(default_factory=Past)
+
+    def seconds(self, work: Work, method: str, engine: str, measure: str = "cpu") -> float:
+        """Of some work, by a way."""
+        expected = self.model.seconds(work, engine, measure)
+        off, belief = 0.0, BELIEF
+        for age, measured in self.past.by((method, engine)):
+            then = self.model.seconds(measured.work, engine, measure)
+            weight = FADING**age * min(expected, then) / max(expected, then)
+            off += weight * log(max(SHORTEST, getattr(measured, measure)) / then)
+            belief += weight
+        return expected * exp(off / belief)

@@ -1,0 +1,96 @@
+"""What the ways of a view took before corrects what is expected of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import slackwater
+from slackwater.planner.choice import INCREMENTAL, PLAIN
+from slackwater.stats.calibrate import Measured
+from slackwater.stats.cost import Model, Work
+from slackwater.stats.recall import BELIEF, FADING, Expected, Past
+from tests.test_choosing import ROWS, VIEW, _fill, _last, _orders
+
+WORK = Work(steps=1, hashed=1e6)
+MODEL = Model()
+ONE = MODEL.seconds(WORK, "local")
+
+
+def _expected(*took: float, work: Work = WORK) -> Expected:
+    past = Past()
+    for seconds in took:
+        past.add(INCREMENTAL, Measured("local", work, seconds, seconds))
+    return Expected(MODEL, past)
+
+
+def _seconds(expected: Expected, method: str = INCREMENTAL, engine: str = "local") -> float:
+    return expected.seconds(WORK, method, engine)
+
+
+def test_without_a_past_the_model_is_believed() -> None:
+    assert _seconds(_expected()) == ONE
+
+
+def test_a_model_that_was_right_stays_as_it_is() -> None:
+    assert _seconds(_expected(ONE, ONE, ONE)) == pytest.approx(ONE)
+
+
+def test_what_was_dearer_is_expected_to_be_and_the_more_often_the_more() -> None:
+    once, often = _seconds(_expected(10 * ONE)), _seconds(_expected(*[10 * ONE] * 8))
+    assert once == pytest.approx(ONE * 10 ** (1 / (1 + BELIEF)))
+    assert once < often < 10 * ONE
+
+
+def test_other_ways_are_not_concerned() -> None:
+    dear = _expected(10 * ONE)
+    assert _seconds(dear, PLAIN) == ONE
+    assert _seconds(dear, engine="spark") == MODEL.seconds(WORK, "spark")
+
+
+def test_a_refresh_of_another_size_says_little() -> None:
+    few = Work(steps=1)
+    small = _expected(10 * MODEL.seconds(few, "local"), work=few)
+    assert ONE < _seconds(small) < 1.5 * ONE < _seconds(_expected(10 * ONE))
+
+
+def test_what_is_long_ago_fades() -> None:
+    past = _expected(10 * ONE).past
+    for _ in range(20):
+        past.add(PLAIN, Measured("local", WORK, ONE, ONE))
+    weight = FADING**20
+    assert _seconds(Expected(MODEL, past)) == pytest.approx(
+        ONE * 10 ** (weight / (weight + BELIEF))
+    )
+
+
+def test_a_way_that_turned_out_ten_times_dearer_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And taken again when that was long ago."""
+    monkeypatch.setattr("slackwater.planner.choice.TIE", 0.0)
+    with slackwater.connect(tmp_path / "w", placement="local") as db:
+        _fill(db)
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW}")
+        db.refresh("v")
+        db.append("orders", _orders(ROWS, 10))
+        assert db.refresh("v")[0].mode == "incremental"
+        event, past = _last(db), db._house.experience._pasts["v"]
+        full = min(c["cpu_seconds"] for c in event["candidates"] if c["method"] == PLAIN)
+        work = Work(*event["chosen"]["work"])
+        for _ in range(8):
+            past.add(INCREMENTAL, Measured("local", work, 20 * full, 20 * full))
+        db.append("orders", _orders(2 * ROWS, 10))
+        assert db.refresh("v")[0].reasons == ["CHANGE_TOO_LARGE"]
+        assert db.verify("v").equal
+        assert _last(db)["chosen"]["method"] == PLAIN
+        rows = 3 * ROWS
+        for _ in range(100):
+            db.append("orders", _orders(rows, 10))
+            rows += 10
+            if db.refresh("v")[0].mode == "incremental":
+                break
+        else:
+            pytest.fail("what was dear once was never tried again")
+        assert db.verify("v").equal
