@@ -1,9 +1,9 @@
 """The change mix on TPC-H: new orders with their lines, and existing orders that go with theirs.
 
 It follows TPC-H's refresh functions RF1 and RF2. Of the orders that a batch touches half are new
-and half go. New orders are generated ones that were held back from the first load. Keys are drawn
-at random over the whole table, not as one range, so that a change touches every part of it. An
-order that came with a batch is not deleted by a later one.
+and half go, unless it is said otherwise. New orders are generated ones that were held back from
+the first load. Keys are drawn at random over the whole table, not as one range, so that a change
+touches every part of it. An order that came with a batch is not deleted by a later one.
 """
 
 from __future__ import annotations
@@ -84,10 +84,13 @@ class Stream:
             return con.execute(" UNION ALL ".join(parts)).to_arrow_table()
 
 
-def make_stream(files: dict[str, Path], shares: Sequence[tuple[float, bool]], seed: int) -> Stream:
-    """A batch per share of the orders, timed or not; the same for the same seed."""
+def make_stream(
+    files: dict[str, Path], shares: Sequence[tuple[float, bool]], seed: int, going: float = 0.5
+) -> Stream:
+    """A batch per share of the orders, timed or not, of which a part goes and the rest comes; the
+    same for the same seed."""
     keys = pq.read_table(files["orders"], columns=["o_orderkey"])["o_orderkey"].to_numpy()
-    sizes = [_sizes(share, len(keys)) for share, _ in shares]
+    sizes = [_sizes(share, len(keys), going) for share, _ in shares]
     if sum(map(sum, sizes)) > MOST * len(keys):
         raise UserError(
             f"The batches would touch more than {MOST:.0%} of the {len(keys):,} orders.",
@@ -102,10 +105,11 @@ def make_stream(files: dict[str, Path], shares: Sequence[tuple[float, bool]], se
     return Stream(files, tuple(batches))
 
 
-def _sizes(share: float, orders: int) -> tuple[int, int]:
+def _sizes(share: float, orders: int, going: float) -> tuple[int, int]:
     """How many orders come, and how many go: at least one each."""
     touched = max(2, round(share * orders))
-    return touched // 2, touched - touched // 2
+    coming = min(touched - 1, max(1, int(touched * (1 - going))))
+    return coming, touched - coming
 
 
 def _take(drawn: Any, count: int) -> Ids:

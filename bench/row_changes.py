@@ -70,9 +70,14 @@ class RowStream:
 
 
 def make_row_stream(
-    files: dict[str, Path], tables: Sequence[str], shares: Sequence[float], seed: int
+    files: dict[str, Path],
+    tables: Sequence[str],
+    shares: Sequence[float],
+    seed: int,
+    going: float = 0.5,
 ) -> RowStream:
-    """A batch per share of the rows of some tables; the same for the same seed."""
+    """A batch per share of the rows of some tables, of which a part goes and the rest comes; the
+    same for the same seed."""
     random = np.random.default_rng(seed)
     drawn = {}
     for table in tables:
@@ -82,12 +87,16 @@ def make_row_stream(
     taken = dict.fromkeys(tables, 0)
 
     def take(table: str, share: float) -> Ids:
-        count = max(1, round(share * len(drawn[table]) / 2))
+        count = max(1, round(share * len(drawn[table])))
         taken[table] += count
         return np.asarray(drawn[table][taken[table] - count : taken[table]], np.int64)
 
     batches = [
-        RowBatch(share, {t: take(t, share) for t in tables}, {t: take(t, share) for t in tables})
+        RowBatch(
+            share,
+            {t: take(t, share * (1 - going)) for t in tables},
+            {t: take(t, share * going) for t in tables},
+        )
         for share in shares
     ]
     return RowStream(files, tuple(batches))

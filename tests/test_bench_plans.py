@@ -1,4 +1,4 @@
-"""`slackwater bench planning` and `choice`, on little data."""
+"""`slackwater bench planning`, `methods`, `choice` and `progressive`, on little data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench import choice, planning
+from bench import choice, planning, progressive
 from bench.methods import SAME
 from slackwater.cli import exits
 from slackwater.cli.app import app
@@ -88,3 +88,31 @@ def test_unknown_patterns_are_refused() -> None:
     done = CliRunner().invoke(app, ["bench", "methods", "--patterns", "delta-bag"])
     assert done.exit_code == exits.USER_ERROR
     assert "delta-big" in done.output
+
+
+@pytest.mark.parametrize(("kind", "queries"), [("tpch", ("q3", "q13", "q15")), ("tpcds", ("q10",))])
+def test_early_runs_give_what_one_run_at_the_due_time_gives(
+    kind: str, queries: tuple[str, ...]
+) -> None:
+    asked = progressive.Settings(scale=0.01, kinds=(kind,), queries=queries, repeat=1)
+    told = progressive.run(asked)
+    assert {line["query"] for line in told["queries"]} == set(queries)
+    assert told["exact"], told["queries"]
+    for line in told["queries"]:
+        runs = line["cpu_seconds"]
+        weighted = sum(price * cpu for price, cpu in zip(asked.prices, runs, strict=True))
+        assert line["weighted"] == pytest.approx(weighted)
+        assert line["due"] == runs[-1] > 0
+        assert line["at_once"] > 0
+
+
+def test_what_early_runs_save_is_told_over_all() -> None:
+    lines = [
+        {"weighted": 1.0, "at_once": 2.0, "cost_ratio": 0.5, "due_ratio": 0.4, "exact": True},
+        {"weighted": 3.0, "at_once": 2.0, "cost_ratio": 1.5, "due_ratio": 1.2, "exact": True},
+        {"query": "q1", "problem": "it does not bind"},
+    ]
+    told = progressive.report(lines)
+    assert told["total_cost_ratio"] == 1.0
+    assert told["median_cost_ratio"] == 1.0
+    assert told["lower_at_due"] == 0.5

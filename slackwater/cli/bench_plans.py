@@ -1,5 +1,5 @@
-"""`slackwater bench choice`, `planning` and `methods`: how well, how fast, and from how much it is
-decided what to do."""
+"""`slackwater bench choice`, `planning`, `methods` and `progressive`: how well, how fast, and from
+how much it is decided what to do, and what early runs bring."""
 
 from __future__ import annotations
 
@@ -102,6 +102,64 @@ def _costs(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
     return [*columns, "taken from"], rows
 
 
+def progressive(
+    ctx: typer.Context,
+    sf: Annotated[float, typer.Option(help="Scale factor of both corpora.")] = 0.1,
+    kinds: Annotated[str, typer.Option(help="tpch, tpcds, or both with a comma.")] = "tpch,tpcds",
+    queries: Annotated[str, typer.Option(help="For example q1,q3; the usual when not given.")] = "",
+    prices: Annotated[str, typer.Option(help="Of each run; the last is due.")] = "0.25,0.3,1",
+    arrivals: Annotated[
+        str, typer.Option(help="Shares of the rows that arrive up to each later run.")
+    ] = "0.2,0.2",
+    engine: Annotated[str, typer.Option(help="local or spark.")] = "local",
+    repeat: Annotated[int, typer.Option(min=1, help="Each is run so often.")] = 3,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the choice of rows that arrive.")] = 7,
+) -> None:
+    """What early runs at a lower price save over one run at the due time."""
+    own = session(ctx)
+    find_bench()
+    from bench.progressive import Settings, run
+
+    settings = Settings(
+        scale=sf,
+        kinds=names(kinds),
+        queries=names(queries),
+        prices=_numbers("--prices", prices),
+        arrivals=_numbers("--arrivals", arrivals),
+        engine=engine,
+        repeat=repeat,
+        seed=seed,
+        data=data,
+        spark_master=own.spark_master,
+    )
+    told = measured(own, lambda on_stage: run(settings, on_stage), json)
+    print_table(own.out, table(*_early(told)))
+    if "total_cost_ratio" in told:
+        own.out.print(
+            f"Weighted CPU: {told['total_cost_ratio']:.2f} of one run at the due time in all, "
+            f"{told['median_cost_ratio']:.2f} in the median; CPU at the due time: "
+            f"{told['median_due_ratio']:.2f} in the median, lower for {told['lower_at_due']:.0%}"
+        )
+
+
+def _early(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """What each run took, beside one at the due time."""
+    columns = ["corpus", "query", "runs: CPU s", "at once", "cost ÷", "due ÷", "taken from"]
+    rows = []
+    for line in told["queries"]:
+        start = [line["corpus"], line["query"]]
+        if "cost_ratio" not in line:
+            rows.append([*start, line["problem"], "", "", "", ""])
+            continue
+        runs = ", ".join(f"{seconds:.2f}" for seconds in line["cpu_seconds"])
+        ratios = [f"{line[key]:.2f}" for key in ("at_once", "cost_ratio", "due_ratio")]
+        taken = ", ".join(line["methods"]) + ("" if line["exact"] else " NOT EXACT")
+        rows.append([*start, runs, *ratios, taken])
+    return columns, rows
+
+
 def choice(
     ctx: typer.Context,
     sf: Annotated[float, typer.Option(help="Scale factor of both corpora.")] = 0.1,
@@ -123,7 +181,7 @@ def choice(
 
     settings = Settings(
         scale=sf,
-        shares=_shares(changes),
+        shares=_numbers("--changes", changes),
         kinds=names(kinds),
         queries=names(queries),
         repeat=repeat,
@@ -137,14 +195,14 @@ def choice(
     print_table(own.out, table(*_scores(told)))
 
 
-def _shares(text: str) -> tuple[float, ...]:
+def _numbers(option: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(share) for share in names(text))
     except ValueError as error:
         raise UserError(
-            f"--changes takes numbers: {error}.",
+            f"{option} takes numbers: {error}.",
             code="BAD_OPTION",
-            hint="For example: --changes 0.001,0.1",
+            hint=f"For example: {option} 0.25,1",
         ) from error
 
 

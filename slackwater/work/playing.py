@@ -1,0 +1,123 @@
+"""Running a plan over the past of a warehouse, to see what each of its runs takes.
+
+The points of the timeline are versions that the tables have had. What a run saves is written as a
+refresh writes it and read again by later runs; nothing of it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from slackwater.algebra.relation import Relation, Scan
+from slackwater.catalog.model import Run, Segment
+from slackwater.catalog.snapshot import Snapshot
+from slackwater.engine.sources import Log, Made, Source, Stored
+from slackwater.planner.plan import Plan
+from slackwater.planner.runs import RunSteps, read_at, rows_at, unfold
+from slackwater.planner.steps import Output, StepReport, WriteSegments
+from slackwater.tvr import zset
+from slackwater.tvr.prune import prune
+from slackwater.types import Schema
+from slackwater.work.house import House
+
+Versions = Mapping[str, int]
+"""The version of each table at a point, by its id."""
+RESULT = "result"
+
+
+@dataclass(frozen=True)
+class Played:
+    """What each run took, and the rows of the results that were due."""
+
+    runs: Mapping[int, StepReport]
+    results: Mapping[int, pa.Table]
+
+
+def versions(house: House) -> Versions:
+    """Of all tables, as they are now."""
+    return {table.id: table.version for table in house.catalog.snapshot().tables()}
+
+
+def play(house: House, plan: Plan, points: Sequence[Versions], engine: str = "") -> Played:
+    """Run a plan, each of its points being a version of the tables."""
+    return _play(house, unfold(plan.solution), points, engine)
+
+
+def recompute(house: House, plan: Plan, points: Sequence[Versions], engine: str = "") -> Played:
+    """Compute the query of a plan at the last point, from nothing but the tables."""
+    last = len(points) - 1
+
+    def at_last(node: Relation) -> Relation:
+        if isinstance(node, Scan):
+            return rows_at(node.source, node.name, node.fields, last)
+        return node
+
+    query: Relation = plan.problem.query.rewrite(at_last)
+    return _play(house, [RunSteps(last, (), query)], points, engine)
+
+
+def _play(
+    house: House, runs: Sequence[RunSteps], points: Sequence[Versions], engine: str
+) -> Played:
+    with (
+        house.lease("plan") as lease,
+        house.catalog.running("play", lease) as run,
+        house.catalog.reading() as snapshot,
+    ):
+        player = _Player(house, snapshot, run, points, engine)
+        for steps in runs:
+            player.play(steps)
+        return Played(player.reports, player.results)
+
+
+@dataclass
+class _Player:
+    house: House
+    snapshot: Snapshot
+    run: Run
+    points: Sequence[Versions]
+    engine: str
+    reports: dict[int, StepReport] = field(default_factory=dict)
+    results: dict[int, pa.Table] = field(default_factory=dict)
+    _saved: dict[str, Source] = field(default_factory=dict)
+
+    def play(self, steps: RunSteps) -> None:
+        """One run of the plan."""
+        outputs = [Output(saved.name, saved.relation) for saved in steps.saves]
+        if steps.result is not None:
+            outputs.append(Output(RESULT, prune(zset.with_weight(steps.result))))
+        if not outputs:
+            return
+        making = {saved.name: saved.relation.schema[:-1] for saved in steps.saves}
+        scans = {scan.source: scan for o in outputs for scan in o.relation.scans()}
+        sources = {name: self._source(scan, making) for name, scan in scans.items()}
+        step = WriteSegments(f"run {steps.point}", tuple(outputs), False, self.engine)
+        written = self.house.runner.run(step, self.run, sources)
+        self.reports[steps.point] = written.report
+        for saved in steps.saves:
+            kind = Stored if saved.plain else Log
+            self._saved[saved.name] = kind(written.segments[saved.name], making[saved.name])
+        if steps.result is not None:
+            schema = steps.result.schema
+            self.results[steps.point] = self._rows(written.segments[RESULT], schema)
+
+    def _source(self, scan: Scan, making: Mapping[str, Schema]) -> Source:
+        if scan.source in making:
+            return Made(scan.source, making[scan.source])
+        if scan.source in self._saved:
+            return self._saved[scan.source]
+        at = read_at(scan)
+        segments = self.snapshot.segments(at.id)
+        last = self.points[at.end][at.id]
+        first = self.points[at.start][at.id] if at.change else 0
+        found = tuple(s for s in segments if first < s.version <= last)
+        if at.weighted:
+            return Log(found, scan.fields[:-1])
+        return Stored(found, scan.fields)
+
+    def _rows(self, segments: tuple[Segment, ...], schema: Schema) -> pa.Table:
+        scan = Scan(RESULT, RESULT, schema)
+        return self.house.runner.query(scan, {RESULT: Stored(segments, schema)})

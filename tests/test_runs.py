@@ -1,0 +1,193 @@
+"""Plans over several runs, whatever they compute when and keep for later: the results are those
+of the query."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from slackwater.algebra.relation import Relation, Scan
+from slackwater.engine.local import LocalEngine
+from slackwater.planner.plan import METHODS, rules_of
+from slackwater.planner.problem import Arrival, Problem
+from slackwater.planner.runs import RunSteps, read_at, unfold
+from slackwater.planner.states import Solution, solve
+from slackwater.planner.temporal import Graph, Timed, Timeline
+from slackwater.stats.rows import Change
+from slackwater.tvr import zset
+from slackwater.tvr.memo import ROWS, Member, Memo
+from slackwater.types import WEIGHT, to_arrow_schema
+from tests.conftest import PROOF
+from tests.test_laws import QUERIES, SCHEMAS, Rows, bound, engine, evaluate, log, total
+
+__all__ = ["engine"]
+PLANS = 8 if PROOF else 2
+"""Random plans of each query."""
+MOST_RUNS = 4
+
+
+class ByChance:
+    """Costs that have nothing to do with work."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._saving = rng.choice((0.0, 0.1, 1.0))
+
+    def member(self, timed: Timed, member: Member, timeline: Timeline) -> float:
+        return self._rng.random() ** 3
+
+    def read(self, timed: Timed, timeline: Timeline) -> float:
+        return self._rng.random()
+
+    def save(self, timed: Timed, timeline: Timeline) -> float:
+        return self._saving * self._rng.random()
+
+    def load(self, timed: Timed, timeline: Timeline) -> float:
+        return self._saving * self._rng.random()
+
+
+def random_row(rng: random.Random, table: str) -> tuple[object, ...]:
+    values = [rng.choice((None, 0, 1, 2, 3)) for _ in SCHEMAS[table]]
+    return tuple(
+        rng.choice((None, "x", "y")) if f.type.name == "string" else v
+        for f, v in zip(SCHEMAS[table], values, strict=True)
+    )
+
+
+def random_change(rng: random.Random, table: str, rows: Rows) -> Rows:
+    """Some rows come, some of those there are go, some do both."""
+    change: Rows = Counter(random_row(rng, table) for _ in range(rng.randrange(5)))
+    for row in rng.sample(sorted(rows, key=repr), min(len(rows), rng.randrange(4))):
+        change[row] -= rng.randint(1, rows[row])
+    return Counter({row: n for row, n in change.items() if n})
+
+
+class History:
+    """Tables at every point of a timeline."""
+
+    def __init__(self, rng: random.Random, points: int) -> None:
+        self.changing = {t for t in SCHEMAS if rng.random() < 0.8}
+        self.rows: dict[str, list[Rows]] = {}
+        self.changes: dict[str, list[Rows]] = {}
+        for table in SCHEMAS:
+            now: Rows = Counter(random_row(rng, table) for _ in range(rng.randrange(9)))
+            self.rows[table], self.changes[table] = [now], []
+            for _ in range(points - 1):
+                change = random_change(rng, table, now) if table in self.changing else Counter()
+                now = _plus(now, change)
+                self.rows[table].append(now)
+                self.changes[table].append(change)
+
+    def arrivals(self) -> dict[str, Arrival]:
+        return {
+            table: Arrival(
+                sum(self.rows[table][0].values()),
+                tuple(
+                    Change(
+                        inserts=sum(n for n in change.values() if n > 0),
+                        deletes=-sum(n for n in change.values() if n < 0),
+                    )
+                    for change in changes
+                ),
+            )
+            for table, changes in self.changes.items()
+        }
+
+    def source(self, scan: Scan) -> pa.Table:
+        """What a scan reads."""
+        at, (table, *_) = read_at(scan), scan.source.split("@")
+        if at.change:
+            found: Rows = Counter()
+            for change in self.changes[table][at.start : at.end]:
+                found = _plus(found, change)
+            return log(found, SCHEMAS[table])
+        rows = log(self.rows[table][at.end], SCHEMAS[table])
+        return rows if at.weighted else _repeated(rows)
+
+
+def _plus(rows: Rows, change: Rows) -> Rows:
+    both: Rows = Counter(rows)
+    both.update(change)
+    return Counter({row: n for row, n in both.items() if n})
+
+
+def _repeated(weighted: pa.Table) -> pa.Table:
+    """Rows as often as their weights add up to."""
+    counts: Rows = Counter()
+    for *row, n in zip(*(c.to_pylist() for c in weighted.columns), strict=True):
+        counts[tuple(row)] += n
+    flat = [row for row, n in counts.items() for _ in range(n)]
+    schema = pa.schema(list(weighted.schema)[:-1])
+    arrays = [pa.array([r[i] for r in flat], f.type) for i, f in enumerate(schema)]
+    return pa.table(arrays, schema)
+
+
+def play(engine: LocalEngine, runs: list[RunSteps], history: History) -> dict[int, Rows]:
+    """The results of all runs."""
+    kept: dict[str, pa.Table] = {}
+
+    def given(relation: Relation) -> dict[str, pa.Table]:
+        return {
+            scan.source: kept[scan.source] if scan.source in kept else history.source(scan)
+            for scan in relation.scans()
+        }
+
+    results = {}
+    for run in runs:
+        for saved in run.saves:
+            rows = evaluate(engine, saved.relation, given(saved.relation))
+            flat = [row for row, n in rows.items() for _ in range(n)]
+            table = table_of(flat, saved.relation)
+            kept[saved.name] = table.drop_columns([WEIGHT]) if saved.plain else table
+        if run.result is not None:
+            result = zset.with_weight(run.result)
+            results[run.point] = total(evaluate(engine, result, given(result)))
+    return results
+
+
+def table_of(rows: list[tuple[object, ...]], relation: Relation) -> pa.Table:
+    schema = to_arrow_schema(relation.schema)
+    arrays = [pa.array([r[i] for r in rows], f.type) for i, f in enumerate(schema)]
+    return pa.table(arrays, schema)
+
+
+def by_chance(query: Relation, history: History, rng: random.Random, points: int) -> Solution:
+    """Any methods, costs that have nothing to do with work, and anything kept."""
+    due = frozenset(rng.sample(range(points), rng.randint(1, points)))
+    prices = tuple(rng.random() for _ in range(points))
+    problem = Problem(query, history.arrivals(), prices, due, last_first=rng.random() < 0.3)
+    methods = [m for m in METHODS if rng.random() < 0.7]
+    memo = Memo(problem.changed, *rules_of(methods), pruned=rng.random() < 0.5)
+    memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
+    timeline, costs = Timeline(memo, problem), ByChance(rng)
+    wanted = {p: timeline.timed(memo.ref(query, ROWS), max(0, p - 1), p) for p in problem.results}
+    graph = Graph(timeline, costs, wanted.values())
+    nodes = [t for i, t in enumerate(graph.nodes) if graph.groups[i] in graph.ranks]
+    if rng.random() < 0.5:  # more of those with keys, of which some must be kept apart from others
+        nodes = [t for t in nodes if t.ref.trait.wanted is not None] or nodes
+    kept = rng.sample(nodes, min(len(nodes), rng.randrange(6)))
+    return solve(timeline, costs, wanted, [(t, rng.randrange(t.point, points)) for t in kept])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_whatever_is_computed_when_gives_the_query_at_that_time(
+    name: str, engine: LocalEngine, rng: random.Random
+) -> None:
+    query = bound(QUERIES[name])
+    for _ in range(PLANS):
+        points = rng.randint(1, MOST_RUNS)
+        history = History(rng, points)
+        made = by_chance(query, history, rng, points)
+        results = play(engine, unfold(made), history)
+        assert set(results) == set(made.graph.problem.results)
+        for point, found in results.items():
+            plain = query.rewrite(
+                lambda n, p=point: (
+                    Scan(f"{n.source}@{p}", n.name, n.fields) if isinstance(n, Scan) else n
+                )
+            )
+            given = {s.source: history.source(s) for s in plain.scans()}
+            assert found == total(evaluate(engine, zset.with_weight(plain), given))
