@@ -171,6 +171,26 @@ def test_what_was_learned_is_there_after_reopening(tmp_path: Path) -> None:
         assert len(db._house.experience._measured or []) == len(prices._measured or []) == 4
 
 
+def test_explain_tells_how_rows_move_on_spark(tmp_path: Path) -> None:
+    with slackwater.connect(tmp_path / "w", placement="local") as db:
+        _fill(db, 1000)
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW}")
+        db.sql("ALTER MATERIALIZED VIEW v SET (refresh = 'incremental')")
+        db.refresh("v")
+        db.append("orders", _orders(ROWS, 10))
+        assert "Moves:" not in db.explain("v")
+    with slackwater.connect(tmp_path / "w", placement="spark") as db:
+        told = db.explain("v").splitlines()
+        moves = [line for line in told if line.startswith("Moves:")]
+        assert moves[0] == "Moves:  broadcast change of orders"
+        assert moves[1].startswith(
+            "Moves:  repartition what comes of change of orders and customers"
+        )
+        following = json.loads(db.explain("v", format="json"))["next"]
+        assert [e["how"] for e in following["exchanges"]] == [m.split()[1] for m in moves]
+        assert following["blocks"] > len(moves)  # the driver and the workers take turns
+
+
 def test_explain_tells_what_the_next_refresh_does(filled: Warehouse) -> None:
     assert "Next:" not in filled.explain("v")  # nothing, while it is fresh
     filled.append("orders", _orders(ROWS, 10))

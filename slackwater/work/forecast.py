@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any
 
 from slackwater.algebra.relation import Relation
 from slackwater.planner.choice import PLAIN, Candidate
+from slackwater.planner.fusion import Target, blocks, fused, program
+from slackwater.planner.places import ANYHOW, Move
 from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
+from slackwater.tvr.prune import prune
 from slackwater.tvr.time import CHANGE, OLD, split
 from slackwater.work.choosing import Choice
 from slackwater.work.costing import Costing, costing
 from slackwater.work.refreshing import Ways
 from slackwater.work.upkeep import Upkeep
+
+COMES_OF = "what comes of "
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,18 @@ class Written:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """Rows that go from where they are to where they are needed."""
+
+    how: str
+    of: str
+    by: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.how} {self.of}{' by ' if self.by else ''}{', '.join(self.by)}"
+
+
+@dataclass(frozen=True)
 class Forecast:
     """One run with one step, as a refresh is."""
 
@@ -37,6 +54,8 @@ class Forecast:
     cpu_seconds: float | None
     seconds: float | None
     outputs: tuple[Written, ...]
+    exchanges: tuple[Exchange, ...] = ()  # on Spark: how rows move between its workers
+    blocks: int = 1  # so often the driver and the workers take turns
 
     def lines(self) -> list[str]:
         """For people."""
@@ -48,6 +67,7 @@ class Forecast:
             verb = "Saves: " if output.state else "Writes:"
             reads = f", from {', '.join(output.reads)}" if output.reads else ""
             found.append(f"{verb} {output.name}, about {output.rows:,.0f} rows{reads}")
+        found += [f"Moves:  {exchange}" for exchange in self.exchanges]
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +92,8 @@ def forecast(ways: Ways, usual: str) -> Forecast | None:
         for id, relation in outputs.items()
     )
     cpu, latency = (own.cpu, own.latency) if known else (None, None)
-    return Forecast(choice.chosen.method, engine, cpu, latency, written)
+    made = Forecast(choice.chosen.method, engine, cpu, latency, written)
+    return made if engine == "local" else _with_exchanges(made, outputs, names)
 
 
 def _outputs(
@@ -94,6 +115,26 @@ def _names(upkeep: Upkeep, plan: Maintenance) -> dict[str, str]:
     found = {state.id: state.name for state in plan.states.values()}
     found |= {id: snapshot.get(id).name for id in upkeep.view.depends}
     return found | {upkeep.view.id: upkeep.view.name}
+
+
+def _with_exchanges(
+    made: Forecast, outputs: Mapping[str, Relation], names: Mapping[str, str]
+) -> Forecast:
+    """Files are read by any worker, and written by any."""
+    targets = [Target(id, prune(relation), ANYHOW) for id, relation in outputs.items()]
+    statements = program(targets, lambda scan: ANYHOW)
+    known = dict(names)
+    found = []
+    for statement in statements:
+        move = statement.relation
+        of = " and ".join(_reads(move, known))
+        if isinstance(move, Move):
+            by = tuple(move.schema[k].name for k in move.target.keys)
+            found.append(Exchange(move.how, of, by))
+            known[statement.target] = of
+        else:
+            known.setdefault(statement.target, f"{COMES_OF}{of.removeprefix(COMES_OF)}")
+    return replace(made, exchanges=tuple(found), blocks=len(fused(blocks(statements))))
 
 
 def _reads(relation: Relation, names: Mapping[str, str]) -> tuple[str, ...]:
