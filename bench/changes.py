@@ -106,8 +106,10 @@ def make_stream(
 
 
 def _sizes(share: float, orders: int, going: float) -> tuple[int, int]:
-    """How many orders come, and how many go: at least one each."""
+    """How many orders come, and how many go: at least one each, unless none goes."""
     touched = max(2, round(share * orders))
+    if not going:
+        return touched, 0
     coming = min(touched - 1, max(1, int(touched * (1 - going))))
     return coming, touched - coming
 

@@ -87,7 +87,7 @@ def make_row_stream(
     taken = dict.fromkeys(tables, 0)
 
     def take(table: str, share: float) -> Ids:
-        count = max(1, round(share * len(drawn[table])))
+        count = max(1, round(share * len(drawn[table]))) if share else 0
         taken[table] += count
         return np.asarray(drawn[table][taken[table] - count : taken[table]], np.int64)
 

@@ -111,6 +111,9 @@ def progressive(
     arrivals: Annotated[
         str, typer.Option(help="Shares of the rows that arrive up to each later run.")
     ] = "0.2,0.2",
+    going: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Of what arrives, the part that takes rows away.")
+    ] = 0.0,
     engine: Annotated[str, typer.Option(help="local or spark.")] = "local",
     repeat: Annotated[int, typer.Option(min=1, help="Each is run so often.")] = 3,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
@@ -128,6 +131,7 @@ def progressive(
         queries=names(queries),
         prices=_numbers("--prices", prices),
         arrivals=_numbers("--arrivals", arrivals),
+        going=going,
         engine=engine,
         repeat=repeat,
         seed=seed,

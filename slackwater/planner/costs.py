@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slackwater.algebra.expr import used_columns
-from slackwater.algebra.relation import Project, Relation, Scan
+from slackwater.algebra.relation import Bag, Project, Relation, Scan
 from slackwater.planner.temporal import Timed, Timeline
 from slackwater.stats.cost import KINDS, Model, operator_work
 from slackwater.stats.rows import Estimates, Rows
@@ -29,12 +29,23 @@ class Seconds:
         rows.know(member.relation, timeline.rows(timed))
         total = 0.0
         for node in member.relation.walk():
-            if not isinstance(node, Ref):
+            if not isinstance(node, Ref) and not self._is_plain(node, timed, timeline):
                 key = (timed.start, timed.end, node)
                 if key not in self._operators:
                     self._operators[key] = self._operator(node, rows)
                 total += self._operators[key]
         return total
+
+    def _is_plain(self, node: Relation, timed: Timed, timeline: Timeline) -> bool:
+        """Are these the rows of a source from which none was taken away? They are stored so."""
+        if not isinstance(node, Bag) or not isinstance(node.input, Ref):
+            return False
+        source = timeline.timed(node.input, timed.start, timed.end)
+        scan = source.ref.tvr.node
+        if not isinstance(scan, Scan):
+            return False
+        changes = timeline.problem.arrivals[scan.source].changes[: source.point]
+        return not any(change.deletes or change.updates for change in changes)
 
     def _operator(self, node: Relation, rows: _Within) -> float:
         amounts = operator_work(node, rows.count)

@@ -14,6 +14,7 @@ from math import log2
 
 from slackwater.algebra.relation import (
     Aggregate,
+    Bag,
     Distinct,
     Join,
     Opaque,
@@ -113,7 +114,7 @@ def operator_work(node: Relation, rows: Count) -> Iterator[tuple[str, float]]:
         case Join() if not equi_keys(node):
             yield "paired", rows(node.left) * rows(node.right)
             yield "streamed", rows(node)
-        case Join() | Aggregate() | Distinct() | SetOp():
+        case Join() | Aggregate() | Bag() | Distinct() | SetOp():
             yield "hashed", below
             yield "streamed", rows(node)
         case Window() | Sort() | TopK():

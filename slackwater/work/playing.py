@@ -46,17 +46,16 @@ def play(house: House, plan: Plan, points: Sequence[Versions], engine: str = "")
     return _play(house, unfold(plan.solution), points, engine)
 
 
-def recompute(house: House, plan: Plan, points: Sequence[Versions], engine: str = "") -> Played:
-    """Compute the query of a plan at the last point, from nothing but the tables."""
-    last = len(points) - 1
+def recompute(house: House, query: Relation, engine: str = "") -> Played:
+    """Compute a query as it is now, from nothing but the tables; its point is 0."""
 
-    def at_last(node: Relation) -> Relation:
+    def at_point(node: Relation) -> Relation:
         if isinstance(node, Scan):
-            return rows_at(node.source, node.name, node.fields, last)
+            return rows_at(node.source, node.name, node.fields, 0)
         return node
 
-    query: Relation = plan.problem.query.rewrite(at_last)
-    return _play(house, [RunSteps(last, (), query)], points, engine)
+    query = query.rewrite(at_point)
+    return _play(house, [RunSteps(0, (), query)], [versions(house)], engine)
 
 
 def _play(
