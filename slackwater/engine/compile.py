@@ -35,12 +35,11 @@ from slackwater.engine.blocks import Block, block_of
 from slackwater.engine.dialects import Dialect
 from slackwater.engine.null_safe import equal_keys
 from slackwater.engine.outward import joined
-from slackwater.engine.programs import Part, Program
-from slackwater.engine.sharing import Sharing
+from slackwater.engine.programs import HEAVY, Part, Program
+from slackwater.engine.sharing import Sharing, reads_change
 from slackwater.engine.spark_sql import fill
 from slackwater.engine.texts import Texts
 from slackwater.errors import InternalError
-from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema
 
 FEW_BYTES = 2_000_000
@@ -65,19 +64,16 @@ def compile_program(
     prefix: str = "",
     broadcast: Mapping[str, int] | None = None,
     made: Mapping[str, int] | None = None,
+    most: int = HEAVY[0],
 ) -> Program:
     """The same as few statements: what the change of a relation reads several times comes first,
     so that an engine plans the rest with its true size. `prefix` makes names unique. Where the
     change is small, `broadcast` gives the bytes of each source. `made` says how much there is
-    behind sources that are statements themselves."""
-    apart = _reads_change(relation)
-    compiler = _Compiler(dialect, inputs, prefix, broadcast or {}, apart, made or {})
+    behind sources that are statements themselves, `most` how much later statements may repeat."""
+    apart = reads_change(relation)
+    compiler = _Compiler(dialect, inputs, prefix, broadcast or {}, apart, made or {}, most)
     sql = compiler.statement(relation, names)
     return Program(tuple(compiler.parts), sql, compiler.sharing.size(_delivery(relation)[0]))
-
-
-def _reads_change(relation: Relation) -> bool:
-    return any(scan.source.endswith(CHANGE) for scan in relation.scans())
 
 
 def _delivery(relation: Relation) -> tuple[Relation, list[int], tuple[Expr, ...]]:
@@ -99,6 +95,7 @@ class _Compiler:
     broadcast: Mapping[str, int] = field(default_factory=dict)
     apart: bool = False  # are shared parts statements of their own?
     made: Mapping[str, int] = field(default_factory=dict)
+    most: int = HEAVY[0]
     parts: list[Part] = field(default_factory=list)
     blocks: dict[Relation, Block | None] = field(default_factory=dict)
     sharing: Sharing = field(init=False)
@@ -123,7 +120,8 @@ class _Compiler:
 
     def name_of(self, top: Relation) -> str:
         """The name under which a relation and all it needs are written."""
-        self.sharing = Sharing(top, self.apart and not self.dialect.cte_hints, self.made)
+        cuts_heavy = self.apart and not self.dialect.cte_hints
+        self.sharing = Sharing(top, cuts_heavy, self.made, self.most)
         stack = [(top, False)]
         while stack:
             node, ready = stack.pop()
@@ -141,7 +139,7 @@ class _Compiler:
         name = f"{self.prefix}n{len(self.texts.names)}"
         if self.apart and self.sharing.is_once(node):
             sql, size = self.texts.with_clause(self._needs(node)) + text, self.sharing.size(node)
-            part = Part(name, sql, size, self.sharing.is_small(node))
+            part = Part(name, sql, size, self.sharing.is_small(node), self.most)
             self.parts.append(part)
             if part.heavy:
                 self.sharing.cut(node)

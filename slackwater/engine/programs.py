@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HEAVY = 24
-"""Operators in a shared part from which on it is computed apart where there are no hints."""
+HEAVY = (24, 36, 60, 90)
+"""Operators in a shared part beyond which it is computed apart where there are no hints: the first
+of these with which few parts are, each of which is a job of its own."""
+MOST_APART = 2
+"""As many are few."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,12 @@ class Part:
     sql: str
     operators: int  # behind it, those of other parts repeated
     small: bool
+    most: int = HEAVY[0]  # operators that later statements may hold again
 
     @property
     def heavy(self) -> bool:
         """Are there so many operators that no later statement should hold them again?"""
-        return self.operators > HEAVY
+        return self.operators > self.most
 
     @property
     def size(self) -> int:

@@ -19,7 +19,8 @@ from slackwater.engine.compile import compile_program, compile_query
 from slackwater.engine.emptiness import not_empty
 from slackwater.engine.local import LocalEngine, LocalSession, conform
 from slackwater.engine.meter import Meter, Reading
-from slackwater.engine.programs import Part, Program
+from slackwater.engine.programs import HEAVY, Part, Program
+from slackwater.engine.sharing import most_repeated
 from slackwater.engine.skipping import narrowed
 from slackwater.engine.sources import Given, Log, Made, Sources, Stored, changed_bytes, from_texts
 from slackwater.engine.spark import SparkEngine
@@ -182,7 +183,7 @@ class Runner:
             return conform(self.spark.table(sql), to_arrow_schema(relation.schema))
 
     def _spark_program(
-        self, relation: Relation, sources: Sources, made: Mapping[str, Part]
+        self, relation: Relation, sources: Sources, made: Mapping[str, Part], most: int = HEAVY[0]
     ) -> Program:
         """The statement for Spark, its parts registered."""
         texts = {target: part.name for target, part in made.items()}
@@ -201,6 +202,7 @@ class Runner:
             _fresh(),
             {s: sources[s].bytes for s in sources} if changes < BROADCAST_BYTES else None,
             sizes,
+            most,
         )
         for part in program.parts:
             self.spark.part(part)
@@ -261,11 +263,13 @@ class Runner:
         """A statement per output; what later ones read is computed once."""
         statements = []
         made: dict[str, Part] = {}
+        made_by = {name: s.target for name, s in sources.items() if isinstance(s, Made)}
+        most = most_repeated([(o.target, o.relation) for o in step.outputs], made_by)
         for i, output in enumerate(step.outputs):
-            program = self._spark_program(output.relation, sources, made)
+            program = self._spark_program(output.relation, sources, made, most)
             sql = program.sql
             if output.target in _read_later(step, i, sources):
-                part = Part(_fresh(), sql, program.size, small=True)
+                part = Part(_fresh(), sql, program.size, small=True, most=most)
                 self.spark.part(part)
                 made[output.target] = part
                 sql = f"SELECT * FROM {part.name}"

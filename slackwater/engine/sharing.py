@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from slackwater.algebra.relation import (
     Aggregate,
@@ -18,7 +18,7 @@ from slackwater.algebra.relation import (
     TopK,
     Window,
 )
-from slackwater.engine.programs import HEAVY
+from slackwater.engine.programs import HEAVY, MOST_APART
 from slackwater.tvr.time import CHANGE
 
 _REDUCING = (Aggregate, Bag, Distinct, SetOp, TopK, Window)
@@ -27,8 +27,11 @@ _REDUCING = (Aggregate, Bag, Distinct, SetOp, TopK, Window)
 class Sharing:
     """How often the operators of a statement are read, and how much there is to them."""
 
-    def __init__(self, top: Relation, cuts_heavy: bool, made: Mapping[str, int]) -> None:
+    def __init__(
+        self, top: Relation, cuts_heavy: bool, made: Mapping[str, int], most: int = HEAVY[0]
+    ) -> None:
         self._cuts_heavy = cuts_heavy
+        self._most = most
         self._made = made  # scanned sources behind which there are so many operators
         self._parents = Counter(child for node in top.walk() for child in node.inputs)
         self._small: dict[Relation, bool] = {}
@@ -50,7 +53,7 @@ class Sharing:
 
     def is_heavy(self, node: Relation) -> bool:
         """Would an engine that cannot be told to compute it once plan too much of it twice?"""
-        return self._cuts_heavy and self.size(node) > HEAVY
+        return self._cuts_heavy and self.size(node) > self._most
 
     def size(self, node: Relation) -> int:
         """How many operators there are to plan, those that are shared repeated."""
@@ -78,3 +81,33 @@ class Sharing:
                     small = bool(node.inputs) and all(self.is_small(i) for i in node.inputs)
             self._small[node] = small
         return self._small[node]
+
+
+def reads_change(relation: Relation) -> bool:
+    """Does it begin with a change?"""
+    return any(scan.source.endswith(CHANGE) for scan in relation.scans())
+
+
+def most_repeated(outputs: Sequence[tuple[str, Relation]], made_by: Mapping[str, str]) -> int:
+    """How many operators a part may have that later statements hold again, such that few parts
+    are computed apart. `made_by`: what some scanned sources are made by, of the outputs before."""
+    return next((n for n in HEAVY if _apart(outputs, made_by, n) <= MOST_APART), HEAVY[-1])
+
+
+def _apart(outputs: Sequence[tuple[str, Relation]], made_by: Mapping[str, str], most: int) -> int:
+    """How many parts have more operators."""
+    sizes: dict[str, int] = {}
+    found = 0
+    for i, (target, relation) in enumerate(outputs):
+        made = {name: sizes[by] for name, by in made_by.items() if by in sizes}
+        sharing = Sharing(relation, reads_change(relation), made, most)
+        for node in relation.walk():
+            if sharing.is_once(node) and sharing.is_heavy(node):
+                sharing.cut(node)
+                found += 1
+        later = (scan.source for _, after in outputs[i + 1 :] for scan in after.scans())
+        if any(made_by.get(source) == target for source in later):
+            heavy = sharing.size(relation) > most
+            sizes[target] = 1 if heavy else sharing.size(relation)
+            found += heavy
+    return found

@@ -49,9 +49,14 @@ saves."""
 BRIEF_JAVA = f"-XX:TieredStopAtLevel=1 {SHORT_LIVED}"
 """The same where every core is busy: compiling Spark to the last costs more than it saves, too."""
 
-SHORT = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+SHORT = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.execution.arrow.localRelationThreshold": "100KB",
+}
 """For statements that begin with few rows: planning again after every exchange, and tasks without
-rows, take longer than the rows do."""
+rows, take longer than the rows do. Rows that the driver hands in are part of the plan, which is
+copied and compared many times over, only where they are very few."""
 
 TINY = {"spark.sql.codegen.wholeStage": "false"}
 """For statements that read few rows altogether: code written and compiled for the one statement

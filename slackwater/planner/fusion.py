@@ -8,7 +8,7 @@ together as far as nothing between them stands in the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from slackwater.algebra.relation import Relation, Scan
@@ -128,9 +128,3 @@ def _merged(head: Block, others: Iterable[Block]) -> tuple[Block, list[Block]]:
         else:
             between.append(block)
     return head, between
-
-
-def rounds(fused_blocks: Sequence[Block]) -> Mapping[str, int]:
-    """How many blocks of each mode there are."""
-    modes = [block.mode for block in fused_blocks]
-    return {mode: modes.count(mode) for mode in (LOCAL, DISTRIBUTED)}

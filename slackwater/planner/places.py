@@ -14,7 +14,7 @@ the fewest moves. That reaches whatever its rules reach.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -89,19 +89,33 @@ side by side."""
 FREE: Cost = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Placed:
-    """A relation with its moves, in a place."""
+    """A relation in a place: computed there from its inputs in their places, or moved there."""
 
-    relation: Relation
+    node: Relation
     place: Place
+    inputs: tuple[Placed, ...] = ()
     cost: Cost = FREE
+    is_moved: bool = False
+
+    @cached_property
+    def relation(self) -> Relation:
+        """The relation with its moves."""
+        if self.is_moved:
+            (below,) = self.inputs
+            return Move(below.relation, below.place, self.place)
+        inputs = iter(self.inputs)
+        made: Relation = self.node.with_children(lambda child: next(inputs).relation)
+        return made
 
     def moves(self) -> list[Move]:
         """In the order in which they can be done."""
         return [node for node in self.relation.walk() if isinstance(node, Move)]
 
 
+FEW_KEYS = 4
+"""Of so many columns, each alone is tried as what rows are spread by."""
 Where = Callable[[Scan], Place]
 """Where what is stored is."""
 Options = dict[Place, Placed]
@@ -116,20 +130,23 @@ class _Placing:
     def __init__(self, where: Where) -> None:
         self._where = where
         self._options: dict[tuple[Relation, Place], Options] = {}
+        self._best: dict[tuple[Relation, Place], Placed] = {}
         self._small: dict[Relation, bool] = {}
 
     def best(self, node: Relation, wanted: Place) -> Placed:
         """The cheapest way to have a relation in a place: computed there, or moved there."""
-        found = [
-            option if fits(option.place, wanted) else self._moved(node, option, wanted)
-            for option in self._places_of(node, wanted).values()
-        ]
-        return min(found, key=lambda option: option.cost)
+        key = (node, wanted)
+        if key not in self._best:
+            found = [
+                option if fits(option.place, wanted) else self._moved(node, option, wanted)
+                for option in self._places_of(node, wanted).values()
+            ]
+            self._best[key] = min(found, key=lambda option: option.cost)
+        return self._best[key]
 
     def _moved(self, node: Relation, option: Placed, wanted: Place) -> Placed:
-        move = Move(option.relation, option.place, wanted)
-        own = (1, 0 if self._is_small(node) else 1, 1 if move.how == "gather" else 0, 0)
-        return Placed(move, wanted, _sum(option.cost, own))
+        own = (1, 0 if self._is_small(node) else 1, 1 if wanted == DRIVER else 0, 0)
+        return Placed(node, wanted, (option,), _sum(option.cost, own), is_moved=True)
 
     def _is_small(self, node: Relation) -> bool:
         """Is it a change, or made of changes alone?"""
@@ -164,24 +181,22 @@ class _Placing:
 
     def _together(self, node: Relation, places: list[Place], result: Place) -> Placed:
         """An operator over its inputs in some places."""
-        inputs = [self.best(i, p) for i, p in zip(node.inputs, places, strict=True)]
-        moved = iter(i.relation for i in inputs)
-        made: Relation = node.with_children(lambda child: next(moved))
+        inputs = tuple(self.best(i, p) for i, p in zip(node.inputs, places, strict=True))
         cost: Cost = (0, 0, 0, 1 if result == DRIVER else 0)
         for one in inputs:
             cost = _sum(cost, one.cost)
-        return Placed(made, result, cost)
+        return Placed(node, result, inputs, cost)
 
     def _on_workers(self, node: Relation, wanted: Place) -> Iterator[Placed]:
         match node:
             case Filter() | Sort():
-                for place in self._spread(node.inputs[0], wanted):
+                for place in self._spread(node.inputs, wanted):
                     yield self._together(node, [place], place)
             case Project():
-                for place in self._spread(node.input, _before(wanted, node.exprs)):
+                for place in self._spread(node.inputs, _before(wanted, node.exprs)):
                     yield self._together(node, [place], _after(place, node.exprs))
             case Union():
-                for place in self._spread(node.parts[0], wanted, ANYHOW, *node.parts[1:]):
+                for place in self._spread(node.parts, wanted, ANYHOW):
                     yield self._together(node, [place] * len(node.parts), place)
             case Join():
                 yield from self._joined(node, wanted)
@@ -200,22 +215,22 @@ class _Placing:
                 for keys in self._subsets(node.input, sorted(plain), wanted):
                     yield self._together(node, [by(*keys)], by(*keys))
 
-    def _spread(self, node: Relation, *more: Place | Relation) -> list[Place]:
-        """The places on workers in which a relation, or others, can be computed, and more that
-        are of use."""
-        found = {p for p in more if isinstance(p, Place)}
-        for each in (node, *(r for r in more if isinstance(r, Relation))):
-            found.update(self._places_of(each, ANYHOW))
+    def _spread(self, nodes: Iterable[Relation], *more: Place) -> list[Place]:
+        """The places on workers in which some relations can be computed, and more of use."""
+        found = set(more)
+        for node in nodes:
+            found.update(self._places_of(node, ANYHOW))
         return sorted(found - {DRIVER})
 
     def _subsets(
         self, below: Relation, keys: list[int], wanted: Place
     ) -> Iterator[tuple[int, ...]]:
-        """Of some columns those by which rows are spread already or wanted, each alone, and all:
-        rows that agree in all of them are together then."""
-        places = (p.keys for p in self._spread(below, wanted))
+        """Of some columns those by which rows are spread already or wanted, each alone where there
+        are few, and all: rows that agree in all columns are together then."""
+        places = (p.keys for p in self._spread([below], wanted))
         found = [own for own in places if own and set(own) <= set(keys)]
-        yield from dict.fromkeys([*found, *((k,) for k in keys), *([tuple(keys)] if keys else [])])
+        found += [(k,) for k in keys] if len(keys) <= FEW_KEYS else []
+        yield from dict.fromkeys([*found, *([tuple(keys)] if keys else [])])
 
     def _joined(self, join: Join, wanted: Place) -> Iterator[Placed]:
         width = join.left.width
@@ -231,11 +246,11 @@ class _Placing:
                 yield self._together(join, sides, _shifted(sides[1], width))
         if join.how in ("inner", "left", "semi", "anti"):
             own = wanted if all(k < width for k in wanted.keys) else ANYHOW
-            for place in self._spread(join.left, own):
+            for place in self._spread([join.left], own):
                 yield self._together(join, [place, COPIED], place)
         if join.how == "inner":
             own = _shifted(wanted, -width) if all(k >= width for k in wanted.keys) else ANYHOW
-            for place in self._spread(join.right, own):
+            for place in self._spread([join.right], own):
                 yield self._together(join, [COPIED, place], _shifted(place, width))
 
 
