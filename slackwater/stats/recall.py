@@ -3,7 +3,7 @@
 One model for all work errs for some views. What a way of this view took corrects it, as far as
 that is like what waits now, and not long ago:
 
-    expected · exp( Σ wᵢ log(tookᵢ / expectedᵢ) / (BELIEF + Σ wᵢ) )
+    expected · exp( Σ wᵢ log((tookᵢ + NOISE) / (expectedᵢ + NOISE)) / (BELIEF + Σ wᵢ) )
     wᵢ = likeness of the amounts of work · FADING^(refreshes since)
 """
 
@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import exp, log
 
-from slackwater.stats.calibrate import SHORTEST, Measured
+from slackwater.stats.calibrate import Measured
 from slackwater.stats.cost import Model, Work
 
 BELIEF = 1.0
 """How many measured refreshes the model is worth."""
+NOISE = 0.25
+"""Seconds that a refresh may take more or less for reasons of its own: something was cold."""
 FADING = 0.9
 """What a refresh counts for after one more."""
 MOST = 8
@@ -65,6 +67,6 @@ class Expected:
         for age, measured in self.past.by((method, engine)):
             then = self.model.seconds(measured.work, engine, measure)
             weight = FADING**age * min(expected, then) / max(expected, then)
-            off += weight * log(max(SHORTEST, getattr(measured, measure)) / then)
+            off += weight * log((getattr(measured, measure) + NOISE) / (then + NOISE))
             belief += weight
         return expected * exp(off / belief)
