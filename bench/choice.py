@@ -16,24 +16,11 @@ from typing import Any
 
 import slackwater
 from bench import corpus
-from bench.changes import WEIGHT_COLUMN, make_stream
-from bench.row_changes import make_row_stream
+from bench.streams import apply, load, stream_of, texts
 from slackwater.planner.choice import INCREMENTAL, PLAIN
 from slackwater.work.trying import Tried, try_ways
 
 SHARES = (0.0001, 0.001, 0.01, 0.1, 0.5)
-FACTS = (
-    "store_sales",
-    "store_returns",
-    "catalog_sales",
-    "catalog_returns",
-    "web_sales",
-    "web_returns",
-)
-"""The tables of TPC-DS that change."""
-TPCDS = (
-    "q1 q3 q7 q10 q13 q15 q19 q25 q26 q33 q35 q40 q42 q43 q48 q52 q55 q60 q65 q68 q73 q79 q80 q96"
-).split()
 NEAR, TIE = 1.1, 0.05
 OnStage = Callable[[str, int, int], None]
 
@@ -55,9 +42,7 @@ class Settings:
 
     def texts(self, kind: str) -> dict[str, str]:
         """The chosen queries of a corpus."""
-        every = corpus.queries(kind)
-        named = self.queries or (tuple(TPCDS) if kind == "tpcds" else tuple(every))
-        return {name: text for name, text in every.items() if name in named}
+        return texts(kind, self.queries)
 
 
 def run(settings: Settings, on_stage: OnStage | None = None, spark: Any = None) -> dict[str, Any]:
@@ -84,19 +69,12 @@ def _of_corpus(
     kind: str, settings: Settings, folder: Path, stage: Callable[[str], None], spark: Any
 ) -> list[dict[str, Any]]:
     files = corpus.generate(kind, settings.scale, settings.data)
-    stream: Any
-    if kind == "tpch":
-        stream = make_stream(files, [(share, True) for share in settings.shares], settings.seed)
-    else:
-        stream = make_row_stream(files, FACTS, settings.shares, settings.seed)
+    stream: Any = stream_of(kind, files, settings.shares, settings.seed)
     placement = "auto" if len(settings.engines) > 1 else settings.engines[0]
     options = {"spark": spark, "spark_master": settings.spark_master, "refresh": "incremental"}
     lines = []
     with slackwater.connect(folder / "w", placement=placement, **options) as db:
-        first = stream.at_first(folder / "first")
-        for table, statement in corpus.ddl(kind).items():
-            db.sql(statement)
-            db.ingest(table, first[table])
+        load(db, kind, stream.at_first(folder / "first"))
         if "spark" in settings.engines:
             _warm(db)
         for name, text in settings.texts(kind).items():
@@ -104,9 +82,7 @@ def _of_corpus(
             db.sql(f"CREATE MATERIALIZED VIEW {name} AS {text}")
             db.refresh(name)
         for batch in stream.batches:
-            with db.transaction():
-                for table, rows in stream.change(batch).items():
-                    db.apply(table, rows, weight_column=WEIGHT_COLUMN)
+            apply(db, stream.change(batch))
             for name in settings.texts(kind):
                 stage(f"{kind} {name}: {batch.share:.2%} changed")
                 choice, tried = try_ways(db._house, name, settings.repeat)

@@ -20,9 +20,8 @@ from typing import Any
 
 import slackwater
 from bench import corpus
-from bench.changes import WEIGHT_COLUMN, make_stream
-from bench.choice import FACTS, TPCDS
-from bench.row_changes import make_row_stream
+from bench.changes import WEIGHT_COLUMN
+from bench.streams import apply, load, stream_of, texts
 from slackwater.engine.compare import compare
 from slackwater.errors import SlackwaterError
 from slackwater.planner.plan import plan
@@ -57,9 +56,7 @@ class Settings:
 
     def texts(self, kind: str) -> dict[str, str]:
         """The chosen queries of a corpus."""
-        every = corpus.queries(kind)
-        named = self.queries or (tuple(TPCDS) if kind == "tpcds" else tuple(every))
-        return {name: text for name, text in every.items() if name in named}
+        return texts(kind, self.queries)
 
 
 def run(settings: Settings, on_stage: OnStage | None = None, spark: Any = None) -> dict[str, Any]:
@@ -91,30 +88,23 @@ def _history(kind: str, settings: Settings, spark: Any) -> Iterator[History]:
     data = settings.data or corpus.data_folder()
     data.mkdir(parents=True, exist_ok=True)
     files = corpus.generate(kind, settings.scale, settings.data)
-    stream: Any
-    if kind == "tpch":
-        timed = [(share, True) for share in settings.arrivals]
-        stream = make_stream(files, timed, settings.seed, settings.going)
-    else:
-        stream = make_row_stream(files, FACTS, settings.arrivals, settings.seed, settings.going)
+    arrivals = settings.arrivals
+    stream: Any = stream_of(kind, files, arrivals, settings.seed, settings.going)
     options = {"spark": spark, "spark_master": settings.spark_master}
     with (
         tempfile.TemporaryDirectory(dir=data, prefix="bench-") as folder,
         slackwater.connect(Path(folder) / "w", placement=settings.engine, **options) as db,
         slackwater.connect(Path(folder) / "p", placement=settings.engine, **options) as plain,
     ):
-        first = stream.at_first(Path(folder) / "first")
-        for table, statement in corpus.ddl(kind).items():
-            db.sql(statement)
-            db.ingest(table, first[table])
+        load(db, kind, stream.at_first(Path(folder) / "first"))
         points, changes = [versions(db._house)], dict[str, list[Change]]()
         for batch in stream.batches:
-            with db.transaction():
-                for table, rows in stream.change(batch).items():
-                    db.apply(table, rows, weight_column=WEIGHT_COLUMN)
-                    going = sum(w < 0 for w in rows[WEIGHT_COLUMN].to_pylist())
-                    change = Change(inserts=rows.num_rows - going, deletes=going)
-                    changes.setdefault(table, []).append(change)
+            arrived = stream.change(batch)
+            apply(db, arrived)
+            for table, rows in arrived.items():
+                going = sum(w < 0 for w in rows[WEIGHT_COLUMN].to_pylist())
+                change = Change(inserts=rows.num_rows - going, deletes=going)
+                changes.setdefault(table, []).append(change)
             points.append(versions(db._house))
         for table, statement in corpus.ddl(kind).items():
             plain.sql(statement)

@@ -16,6 +16,7 @@ from slackwater.algebra.expr import (
     Expr,
     SortKey,
     WindowCall,
+    columns,
     require_boolean,
 )
 from slackwater.errors import InternalError
@@ -319,6 +320,13 @@ class Opaque(Relation):
     @cached_property
     def schema(self) -> Schema:
         return self.fields
+
+
+def under_names(relation: Relation, names: tuple[str, ...]) -> Relation:
+    """The same rows under other column names."""
+    if names == tuple(f.name for f in relation.schema):
+        return relation
+    return Project(relation, columns(relation.schema), names)
 
 
 def _named(exprs: tuple[Expr, ...], names: tuple[str, ...]) -> Schema:

@@ -29,6 +29,7 @@ from slackwater.algebra.relation import (
     Union,
     Values,
     Window,
+    under_names,
 )
 from slackwater.engine.sources import Files, Given, Log, Made, Source, Sources, Stored
 from slackwater.planner.steps import Output
@@ -64,7 +65,7 @@ def fold(relation: Relation, nothing: Collection[str]) -> Relation:
             return _nothing(node.schema) if node.source in nothing else node
         return _folded(node) if any(_is_nothing(i) for i in node.inputs) else node
 
-    return _under_names(relation.rewrite(change), relation.schema) if nothing else relation
+    return under_names(relation.rewrite(change), _names(relation)) if nothing else relation
 
 
 def _folded(node: Relation) -> Relation:
@@ -97,7 +98,7 @@ def _join(join: Join) -> Relation:
 
 
 def _beside_nulls(join: Join, exprs: tuple[Expr, ...], side: Relation) -> Relation:
-    return Project(side, exprs, tuple(f.name for f in join.schema))
+    return Project(side, exprs, _names(join))
 
 
 def _nulls(schema: Schema) -> tuple[Literal, ...]:
@@ -109,14 +110,11 @@ def _union(union: Union) -> Relation:
     if not rest:
         return _nothing(union.schema)
     whole = rest[0] if len(rest) == 1 else Union(rest)
-    return _under_names(whole, union.schema)
+    return under_names(whole, _names(union))
 
 
-def _under_names(relation: Relation, schema: Schema) -> Relation:
-    names = tuple(f.name for f in schema)
-    if names == tuple(f.name for f in relation.schema):
-        return relation
-    return Project(relation, columns(relation.schema), names)
+def _names(relation: Relation) -> tuple[str, ...]:
+    return tuple(f.name for f in relation.schema)
 
 
 def _nothing(schema: Schema) -> Values:

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from slackwater.algebra.explain import describe
-from slackwater.algebra.expr import columns
-from slackwater.algebra.relation import Join, Project, Relation
+from slackwater.algebra.relation import Join, Relation, under_names
 from slackwater.catalog import model
 from slackwater.catalog.ids import new_id
 from slackwater.catalog.model import AddSegments, CreateState, Drop, ReplaceSegments, Run, View
@@ -24,7 +23,7 @@ from slackwater.tvr.references import Reference
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import END, BufferState
 from slackwater.tvr.time import CHANGE, NEW
-from slackwater.types import WEIGHT, Schema
+from slackwater.types import WEIGHT
 from slackwater.work.interval import Interval
 from slackwater.work.preaggregation import Preaggregation
 from slackwater.work.promises import relied_on
@@ -269,12 +268,4 @@ class Upkeep:
 def _for(target: State | View, relation: Relation) -> Relation:
     """Rows with weights under the column names of what they are written to, without columns that
     nobody reads."""
-    return prune(_under_names(relation, target.schema))
-
-
-def _under_names(relation: Relation, schema: Schema) -> Relation:
-    """Rows with weights under the column names of what they are written to."""
-    names = (*(f.name for f in schema), WEIGHT)
-    if names == zset.names(relation):
-        return relation
-    return Project(relation, columns(relation.schema), names)
+    return prune(under_names(relation, (*(f.name for f in target.schema), WEIGHT)))
