@@ -85,6 +85,14 @@ class Table:
         return [k.name for k in self.keys] + [r.name for r in self.references]
 
     @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of a key that are never NULL: the primary one, or another; none if no key
+        is known."""
+        nullable = {f.name for f in self.schema if f.nullable}
+        whole = [k for k in self.keys if nullable.isdisjoint(k.columns)]
+        return min(whole, key=lambda k: not k.primary).columns if whole else ()
+
+    @property
     def first_width(self) -> int:
         """How many columns the table began with."""
         return len(self.schema) - len(self.fills)

@@ -5,6 +5,10 @@ Columns that were added after a segment was written are filled in as constants.
 Most segments hold rows of weight one and are read as they are. Where a segment has other
 weights, its rows are added up, together with the stored rows that it takes away, and only they:
 all other rows pass untouched. Where there are few, all are added up, which reads them once.
+
+Where rows have a key, those that were there before the first deletion have each a key of its own.
+What came since is added up by itself: a row that is less than not there takes the one with its key
+away. So the many old rows are read once, and only the columns that somebody wants.
 """
 
 from __future__ import annotations
@@ -23,25 +27,47 @@ Read = Callable[[Sequence[Segment], Schema], str]
 """FROM text for plain files: the columns of the schema and, with it, the weight."""
 
 
-def content(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read: Read) -> str:
-    """FROM text for the multiset of rows that the segments add up to."""
+def content(
+    segments: Sequence[Segment],
+    schema: Schema,
+    dialect: Dialect,
+    read: Read,
+    wanted: Schema | None = None,
+    key: Sequence[str] = (),
+) -> str:
+    """FROM text for the multiset of rows that the segments add up to: the columns of `schema` that
+    are `wanted` (all, if None). The columns of the `key`, if there is one, are never NULL."""
+    wanted = schema if wanted is None else wanted
     read = _filling(read, dialect)
     live = [s for s in segments if s.rows]
     if not live:
-        return f"({_no_rows(schema, dialect)})"
+        return f"({_no_rows(wanted, dialect)})"
     if all(s.min_weight == s.max_weight == 1 for s in live):
-        return read(live, schema)
+        return read(live, wanted)
     plain = [s for s in live if s.min_weight == s.max_weight == 1]
     mixed = [s for s in live if s not in plain]
     deleting = [s for s in mixed if s.min_weight < 0]
     if not plain or (deleting and sum(s.bytes for s in plain) < SUMMED_BYTES):
-        return f"({_summed(read(live, schema), schema, dialect)})"
-    rows, changes = read(plain, schema), read(mixed, schema)
+        return f"({_summed(read(live, wanted), wanted, dialect)})"
     if not deleting:
-        return f"({_added(rows, changes, schema, dialect)})"
-    deletions = changes if deleting == mixed else read(deleting, schema)
-    alike = _alike(schema, live, dialect)
-    return f"({_split(rows, changes, deletions, alike, schema, dialect)})"
+        return f"({_added(read(plain, wanted), read(mixed, wanted), wanted, dialect)})"
+    first = min(_age(s) for s in deleting)
+    if key and (base := [s for s in plain if _age(s) < first]):
+        since = [s for s in live if s not in base]
+        fields = tuple(f for f in schema if f in wanted or f.name in key)
+        rows, changes = read(base, fields), read(since, fields)
+        return f"({_replaced(rows, changes, key, fields, wanted, dialect)})"
+    telling = [schema[i].name for i in telling_columns(schema, live)]
+    fields = tuple(f for f in schema if f in wanted or f.name in telling)
+    rows, changes = read(plain, fields), read(mixed, fields)
+    deletions = changes if deleting == mixed else read(deleting, fields)
+    alike = _alike(fields, telling, dialect)
+    return f"({_split(rows, changes, deletions, alike, fields, dialect)})"
+
+
+def _age(segment: Segment) -> float:
+    """By which segments are in order; those that are not committed come last."""
+    return segment.version or float("inf")
 
 
 def weighted(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read: Read) -> str:
@@ -109,13 +135,31 @@ def _added(plain: str, changes: str, schema: Schema, dialect: Dialect) -> str:
     return f"SELECT {_names(schema, dialect, 'p')} FROM {plain} AS p UNION ALL {repeated}"
 
 
-def _alike(schema: Schema, segments: Sequence[Segment], dialect: Dialect) -> dict[str, str]:
+def _alike(schema: Schema, telling: Sequence[str], dialect: Dialect) -> dict[str, str]:
     """The columns by which stored rows that a change takes away are looked up, and how they are
     compared. A few are enough: rows like a deleted one are added up with it, and stay."""
-    telling = [schema[i].name for i in telling_columns(schema, segments)]
     every = [f.name for f in schema if not isinstance(f.type, Map)]
     how = "=" if telling else dialect.same
     return {dialect.quote(name): how for name in telling or every}
+
+
+def _replaced(
+    base: str,
+    changes: str,
+    key: Sequence[str],
+    schema: Schema,
+    wanted: Schema,
+    dialect: Dialect,
+) -> str:
+    """Stored rows whose keys are not taken away, and the rows that came."""
+    names = _names(schema, dialect, "a")
+    total = f"SELECT {names} FROM {changes} AS a GROUP BY {names} HAVING SUM(a.{WEIGHT})"
+    same = " AND ".join(f"p.{name} = m.{name}" for name in map(dialect.quote, key))
+    stayed = (
+        f"SELECT {_names(wanted, dialect, 'p')} FROM {base} AS p {dialect.anti_join}"
+        f" ({total} < 0) AS m ON {same}"
+    )
+    return f"{stayed} UNION ALL SELECT {_names(wanted, dialect, 'n')} FROM ({total} > 0) AS n"
 
 
 def _split(

@@ -22,7 +22,16 @@ from slackwater.engine.meter import Meter, Reading
 from slackwater.engine.programs import HEAVY, Part, Program
 from slackwater.engine.sharing import most_repeated
 from slackwater.engine.skipping import narrowed
-from slackwater.engine.sources import Given, Log, Made, Sources, Stored, changed_bytes, from_texts
+from slackwater.engine.sources import (
+    Given,
+    Log,
+    Made,
+    Sources,
+    Stored,
+    changed_bytes,
+    from_texts,
+    thin,
+)
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.spark_settings import FROM_FEW_ROWS, OVER_FEW_ROWS, Overlay
 from slackwater.engine.storage import Storage
@@ -97,6 +106,7 @@ class Runner:
     def query(self, relation: Relation, sources: Sources) -> pa.Table:
         """The rows of a relation, on the driver."""
         sources = narrowed([Output("", relation)], sources)
+        relation = thin(relation, sources)
         self._require_segments(relation, sources)
         placement = self.place([relation], sources, load=False)
         schema = to_arrow_schema(relation.schema)
@@ -214,6 +224,7 @@ class Runner:
         """Compute a step's rows and write them as segments of the run."""
         nothing: Segments = {output.target: () for output in step.outputs}
         outputs, sources = not_empty(step.outputs, narrowed(step.outputs, sources))
+        outputs = tuple(replace(o, relation=thin(o.relation, sources)) for o in outputs)
         step = replace(step, outputs=outputs)
         relations = [output.relation for output in outputs]
         for relation in relations:

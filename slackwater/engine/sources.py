@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.expr import remap, used_columns
+from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import Dialect
 from slackwater.engine.inputs import content, weighted, with_ones
@@ -27,11 +28,13 @@ Within = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Stored:
-    """A table or view as the sum of segments."""
+    """A table or view as the sum of segments. No two of its rows share the values of its `key`,
+    if it has one, and none of them is NULL."""
 
     segments: tuple[Segment, ...]
     schema: Schema
     within: Within = field(default_factory=dict)
+    key: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -120,9 +123,10 @@ def from_texts(
     inputs = {}
     for scan in relation.scans():
         match sources[scan.source]:
-            case Stored(segments, schema, within):
-                text = content(segments, schema, engine.dialect, engine.read)
-                inputs[scan.source] = _inside(text, segments, schema, within, engine.dialect)
+            case Stored(segments, schema, within, key):
+                wanted = _wanted(relation, scan.source, schema)
+                text = content(segments, schema, engine.dialect, engine.read, wanted, key)
+                inputs[scan.source] = _inside(text, segments, wanted, within, engine.dialect)
             case Log() as log:
                 inputs[scan.source] = _log(log, engine)
             case Made(target, schema, None):
@@ -140,6 +144,30 @@ def from_texts(
             case Given(data):
                 inputs[scan.source] = give(data)
     return inputs
+
+
+def thin(relation: Relation, sources: Sources) -> Relation:
+    """The same, scanning those columns only of what is stored that are read."""
+    stored = {name for name, source in sources.items() if isinstance(source, Stored)}
+    return relation.rewrite(lambda node: _thin(node, stored))  # type: ignore[no-any-return]
+
+
+def _thin(node: Relation, stored: Collection[str]) -> Relation:
+    if not isinstance(node, Project) or not isinstance(node.input, Scan):
+        return node
+    scan = node.input
+    kept = sorted(used_columns(*node.exprs)) or [0]
+    if scan.source not in stored or len(kept) == scan.width:
+        return node
+    place = {old: new for new, old in enumerate(kept)}.__getitem__
+    fewer = replace(scan, fields=tuple(scan.fields[i] for i in kept))
+    return Project(fewer, tuple(remap(e, place) for e in node.exprs), node.names)
+
+
+def _wanted(relation: Relation, source: str, schema: Schema) -> Schema:
+    """The columns of a source that some scan of it gives."""
+    names = {f.name for scan in relation.scans() if scan.source == source for f in scan.fields}
+    return tuple(f for f in schema if f.name in names)
 
 
 def _log(log: Log, engine: LocalEngine | SparkEngine) -> str:

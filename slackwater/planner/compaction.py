@@ -42,7 +42,8 @@ def due(segments: Sequence[Segment], adds_up: bool) -> tuple[Segment, ...]:
     small = [s for s in segments if s.bytes <= LARGEST_BYTES]
     counts = Counter(level(s) for s in small)
     full = max((found for found, n in counts.items() if n >= FANOUT), default=None)
-    return () if full is None else tuple(s for s in small if level(s) <= full)
+    chosen = () if full is None else tuple(s for s in small if level(s) <= full)
+    return one_after_the_other(chosen, segments) if adds_up else chosen
 
 
 def worthwhile(segments: Sequence[Segment], adds_up: bool) -> tuple[Segment, ...]:
@@ -55,6 +56,25 @@ def commits_until_due(segments: Sequence[Segment]) -> int:
     """After how many more commits a look is worth while, if each adds one segment."""
     counts = Counter(level(s) for s in segments)
     return max(1, FANOUT - max(counts.values(), default=0))
+
+
+def one_after_the_other(
+    chosen: Sequence[Segment], segments: Sequence[Segment]
+) -> tuple[Segment, ...]:
+    """The longest run of whole versions among some chosen segments.
+
+    So a segment stands for an interval of versions, and what is older than all deletions is what
+    the relation once held.
+    """
+    whole = {s.version for s in chosen} - {s.version for s in segments if s not in chosen}
+    runs: list[list[Segment]] = [[]]
+    for version in sorted({s.version for s in segments}):
+        if version in whole:
+            runs[-1] += [s for s in chosen if s.version == version]
+        else:
+            runs.append([])
+    longest = max(runs, key=len)
+    return tuple(longest) if len(longest) > 1 else ()
 
 
 def _is_stale(segments: Sequence[Segment]) -> bool:

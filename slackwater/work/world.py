@@ -164,7 +164,8 @@ class World:
             files = self.files(found)
             size = sum(f.bytes for f in files)
             return Files(tuple(f.path for f in files), found.schema, size)
-        return Stored(self.segments(scan.source), found.schema)
+        key = found.key if isinstance(found, Table) else ()
+        return Stored(self.segments(scan.source), found.schema, key=key)
 
     @contextmanager
     def steady_files(self) -> Iterator[None]:
