@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from slackwater.algebra.relation import Relation, Scan
@@ -191,3 +192,50 @@ def _difference(a: list[tuple[int, ...]], b: list[tuple[int, ...]]) -> int:
     from collections import Counter
 
     return sum((Counter(a) - Counter(b)).values())
+
+
+QUERIES_OF_ALL_KINDS = (
+    "SELECT a, count(*) FROM r WHERE a < 25 GROUP BY a",
+    "SELECT r.a, sum(s.b) FROM r JOIN s ON r.k = s.k GROUP BY r.a",
+    "SELECT * FROM r LEFT JOIN s ON r.k = s.k",
+    "SELECT * FROM r FULL JOIN s ON r.k = s.k",
+    "SELECT * FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k AND s.b IN (1, 2))",
+    "SELECT * FROM r WHERE k NOT IN (SELECT k FROM s)",
+    "SELECT DISTINCT a FROM r UNION ALL SELECT b FROM s",
+    "SELECT a FROM r EXCEPT SELECT b FROM s",
+    "SELECT a, rank() OVER (PARTITION BY k ORDER BY a) FROM r",
+    "SELECT * FROM r ORDER BY a LIMIT 10",
+    "SELECT sum(a) FROM r",
+    "SELECT a, k, count(*) FROM r GROUP BY CUBE (a, k)",
+)
+
+
+@pytest.mark.parametrize("text", QUERIES_OF_ALL_KINDS)
+def test_many_intervals_at_once_give_what_each_gives(text: str, rng: random.Random) -> None:
+    def some() -> float:
+        return rng.choice((0.0, 1.0, rng.uniform(0, 500)))
+
+    cases = [
+        {n: Rows(some(), Change(some(), some(), some() / 10)) for n in TABLES} for _ in range(8)
+    ]
+    together = {
+        name: Rows(
+            np.array([case[name].before for case in cases]),
+            Change(*(np.array(amounts) for amounts in zip(*changes, strict=True))),
+        )
+        for name in TABLES
+        for changes in [[_kinds(case[name].change) for case in cases]]
+    }
+    found = estimate(text, together, r_k=300, r_a=50, s_k=80, s_b=5)
+    for i, case in enumerate(cases):
+        alone = estimate(text, case, r_k=300, r_a=50, s_k=80, s_b=5)
+        of_case = [_at(found.before, i), *(_at(a, i) for a in _kinds(found.change))]
+        assert of_case == pytest.approx([alone.before, *_kinds(alone.change)]), (case, i)
+
+
+def _kinds(change: Change) -> tuple[float, float, float]:
+    return change.inserts, change.updates, change.deletes
+
+
+def _at(amounts: float, i: int) -> float:
+    return amounts[i] if isinstance(amounts, np.ndarray) else amounts

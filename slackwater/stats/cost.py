@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from math import log2
+
+import numpy as np
 
 from slackwater.algebra.relation import (
     Aggregate,
@@ -25,6 +26,7 @@ from slackwater.algebra.relation import (
     TopK,
     Window,
 )
+from slackwater.stats.amounts import most
 from slackwater.tvr.restrict import equi_keys
 
 Count = Callable[[Relation], float]
@@ -119,7 +121,7 @@ def operator_work(node: Relation, rows: Count) -> Iterator[tuple[str, float]]:
             yield "streamed", rows(node)
         case Window() | Sort() | TopK():
             yield "streamed", below
-            yield "sorted", below * log2(max(2.0, below))
+            yield "sorted", below * np.log2(most(2.0, below))
         case Opaque():
             yield "hashed", below + rows(node)
         case _:

@@ -1,7 +1,8 @@
 """How many rows come, change and go at each operator: thesis 000, 3.2.1.
 
 Over an interval every operator has rows before, and a change. Inserts, updates and deletes are
-told apart, because each kind has its own chance to give output, and its own cost.
+told apart, because each kind has its own chance to give output, and its own cost. Many intervals
+may be looked at in one go, their rows being arrays (`stats/amounts.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.algebra.relation import Values as Constants
+from slackwater.stats.amounts import Amount, is_any, least, most, ratio
 from slackwater.stats.values import Domain, Ignorance, Known, drawn
 from slackwater.tvr.memo import Ref
 
@@ -79,7 +81,7 @@ class Rows:
     @property
     def after(self) -> float:
         """Rows at the end."""
-        return max(0.0, self.before + self.change.net)
+        return most(0.0, self.before + self.change.net)
 
 
 class Estimates:
@@ -173,7 +175,7 @@ def _(node: Generate, own: Estimates) -> Rows:
 def _(node: Aggregate, own: Estimates) -> Rows:
     below = own.of(node.input)
     if not node.keys:
-        return Rows(1.0, Change(updates=min(1.0, below.change.rows)))
+        return Rows(1.0, Change(updates=least(1.0, below.change.rows)))
     return groups(below, own.domain.possible(node.input, node.keys))
 
 
@@ -190,9 +192,9 @@ def _(node: Window, own: Estimates) -> Rows:
     keys = [key for call in node.calls for key in call.partition_by]
     partitions = own.domain.distinct(node.input, keys)
     touched = drawn(partitions, below.change.rows)
-    others = max(0.0, below.after * touched / partitions - below.change.inserts)
+    others = most(0.0, below.after * touched / partitions - below.change.inserts)
     change = below.change
-    return Rows(below.before, Change(change.inserts, max(change.updates, others), change.deletes))
+    return Rows(below.before, Change(change.inserts, most(change.updates, others), change.deletes))
 
 
 @_estimate.register
@@ -200,10 +202,10 @@ def _(node: TopK, own: Estimates) -> Rows:
     below = own.of(node.input)
     if node.limit is None:
         return below
-    before, after = min(below.before, node.limit), min(below.after, node.limit)
-    moved = min(below.change.rows * after / max(1.0, below.after), min(before, after))
+    before, after = least(below.before, node.limit), least(below.after, node.limit)
+    moved = least(below.change.rows * after / most(1.0, below.after), before, after)
     grown = after - before
-    return Rows(before, Change(moved + max(0.0, grown), 0.0, moved + max(0.0, -grown)))
+    return Rows(before, Change(moved + most(0.0, grown), 0.0, moved + most(0.0, -grown)))
 
 
 @_estimate.register
@@ -211,7 +213,7 @@ def _(node: SetOp, own: Estimates) -> Rows:
     """A row's copies on the other side decide, as a partner does."""
     left, right = own.of(node.left), own.of(node.right)
     row = columns(node.left.schema)
-    values = max(
+    values = most(
         own.domain.possible(node.left, row),
         own.domain.possible(node.right, columns(node.right.schema)),
     )
@@ -224,15 +226,15 @@ def _(node: SetOp, own: Estimates) -> Rows:
 @_estimate.register
 def _(node: Opaque, own: Estimates) -> Rows:
     """Nobody knows: as many rows as the largest input, all of which may change."""
-    size = max((own.of(part).after for part in node.parts), default=1.0)
-    changes = any(own.of(part).change.rows for part in node.parts)
+    size = most(*(own.of(part).after for part in node.parts)) if node.parts else 1.0
+    changes = any(is_any(own.of(part).change.rows) for part in node.parts)
     return Rows(size, Change(updates=size) if changes else Change())
 
 
 @_estimate.register
 def _(node: Join, own: Estimates) -> Rows:
     left, right = own.of(node.left), own.of(node.right)
-    match = min(1.0, own.domain.matching(node))
+    match = least(1.0, own.domain.matching(node))
     if node.how == "semi":
         return _semi(left, right, match)
     if node.how == "anti":
@@ -254,13 +256,13 @@ def groups(below: Rows, values: float) -> Rows:
     one; where a group has few rows, deletes may end it; else a change is an update."""
     before = drawn(values, below.before)
     change = below.change
-    begun = max(0.0, drawn(values, below.before + change.inserts) - before)
-    ended = 0.0
-    if below.before and change.deletes:
-        gone = min(1.0, change.deletes / below.before)
-        ended = before * float(gone ** max(1.0, below.before / max(1.0, before)))
+    begun = most(0.0, drawn(values, below.before + change.inserts) - before)
+    ended: Amount = 0.0
+    if is_any(change.deletes):
+        gone = least(1.0, ratio(change.deletes, below.before))
+        ended = before * gone ** most(1.0, below.before / most(1.0, before))
     touched = drawn(values, change.inserts + change.updates + change.deletes)
-    return Rows(before, Change(begun, max(0.0, touched - begun - ended), ended))
+    return Rows(before, Change(begun, most(0.0, touched - begun - ended), ended))
 
 
 def _inner(left: Rows, right: Rows, match: float) -> Rows:
@@ -285,17 +287,18 @@ def _partners(right: Rows, match: float) -> _Partners:
     come = right.change.inserts + right.change.updates
 
     def none_of(rows: float) -> float:
-        return float((1 - match) ** max(0.0, rows))
+        alone: float = (1 - match) ** most(0.0, rows)
+        return alone
 
     before, after = none_of(right.before), none_of(right.after)
     found = before * (1 - none_of(come))
-    return _Partners(before, after, found, max(0.0, after - none_of(right.before + come)))
+    return _Partners(before, after, found, most(0.0, after - none_of(right.before + come)))
 
 
 def _semi(left: Rows, right: Rows, match: float) -> Rows:
     """A left row comes with its first partner and goes with its last."""
     of, change = _partners(right, match), left.change
-    stay = max(0.0, left.before - change.deletes)
+    stay = most(0.0, left.before - change.deletes)
     return Rows(
         left.before * (1 - of.alone_before),
         Change(
@@ -309,7 +312,7 @@ def _semi(left: Rows, right: Rows, match: float) -> Rows:
 def _anti(left: Rows, right: Rows, match: float) -> Rows:
     """A left row goes with its first partner and comes with its last."""
     of, change = _partners(right, match), left.change
-    stay = max(0.0, left.before - change.deletes)
+    stay = most(0.0, left.before - change.deletes)
     return Rows(
         left.before * of.alone_before,
         Change(

@@ -8,6 +8,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
 
+import numpy as np
+
 from slackwater.algebra.expr import (
     Call,
     Column,
@@ -29,6 +31,7 @@ from slackwater.algebra.relation import (
     Union,
     Window,
 )
+from slackwater.stats.amounts import least, most
 from slackwater.tvr.restrict import equal_sides
 from slackwater.types import BOOLEAN
 
@@ -78,9 +81,14 @@ def drawn(values: float, rows: float) -> float:
     >>> round(drawn(10, 1)), round(drawn(10, 1000)), round(drawn(1000, 1000))
     (1, 10, 632)
     """
+    if isinstance(values, np.ndarray):
+        several = most(values, 1 + 1e-9)
+        seen: float = np.where(values <= 1, values, values * (1 - (1 - 1 / several) ** rows))
+        return least(rows, seen)
     if values <= 1:
-        return min(values, rows)
-    return min(rows, values * (1 - float((1 - 1 / values) ** rows)))
+        return least(values, rows)
+    unseen: float = (1 - 1 / values) ** rows
+    return least(rows, values * (1 - unseen))
 
 
 def number(expr: Expr) -> float | None:
@@ -134,13 +142,13 @@ class Domain:
 
     def distinct(self, node: Relation, exprs: Sequence[Expr]) -> float:
         """The different values of some expressions together, at least one."""
-        return max(1.0, min(self.possible(node, exprs), self.count(node)))
+        return most(1.0, least(self.possible(node, exprs), self.count(node)))
 
     def _of(self, node: Relation, expr: Expr) -> float:
         if isinstance(expr, Literal):
             return 1.0
         if isinstance(expr, Column):
-            return max(1.0, min(self.column(node, expr.index), self.count(node)))
+            return most(1.0, least(self.column(node, expr.index), self.count(node)))
         if expr.type == BOOLEAN:
             return 3.0 if expr.nullable else 2.0
         return self.distinct(node, [c for c in expr.walk() if isinstance(c, Column)])
@@ -163,7 +171,7 @@ class Domain:
             case Aggregate() if i < len(node.keys):
                 return self._of(node.input, node.keys[i])
             case Expand():
-                return max(self._of(node.input, p[i]) for p in node.projections) + 1
+                return most(*(self._of(node.input, p[i]) for p in node.projections)) + 1
             case Join() if i >= node.left.width:
                 return self._seen(node.right, i - node.left.width, node)
             case Union():
@@ -200,7 +208,7 @@ class Domain:
                 pairs.append(sides)
         if pairs:  # of several columns, only combinations that are there can meet
             left, right = zip(*pairs, strict=True)
-            result /= max(self.distinct(node.left, left), self.distinct(node.right, right))
+            result /= most(self.distinct(node.left, left), self.distinct(node.right, right))
         return result
 
     def _share(self, node: Relation, predicate: Expr) -> float:
@@ -218,11 +226,12 @@ class Domain:
             case "not":
                 return 1 - shares[0]
             case "=" | "<=>":
-                return 1 / max(self._of_input(node, a) for a in predicate.args)
+                return 1 / most(*(self._of_input(node, a) for a in predicate.args))
             case "!=" | "<>":
-                return 1 - 1 / max(self._of_input(node, a) for a in predicate.args)
+                return 1 - 1 / most(*(self._of_input(node, a) for a in predicate.args))
             case "in":
-                return min(1.0, (len(predicate.args) - 1) / self._of_input(node, predicate.args[0]))
+                values = self._of_input(node, predicate.args[0])
+                return least(1.0, (len(predicate.args) - 1) / values)
             case "<" | "<=" | ">" | ">=":
                 return self._between(node, predicate)
             case "is_null":
@@ -241,7 +250,7 @@ class Domain:
             if used and min(used) >= width:
                 return self.distinct(node.right, [shift(expr, -width)])
             if used and max(used) >= width:
-                return max(1.0, float(self.count(node.left) ** GUESSED_DISTINCT))
+                return most(1.0, self.count(node.left) ** GUESSED_DISTINCT)
             return self.distinct(node.left, [expr])
         return self.distinct(node, [expr])
 
