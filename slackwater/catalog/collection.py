@@ -16,7 +16,14 @@ from slackwater.catalog import runs
 from slackwater.catalog.database import Database
 from slackwater.catalog.model import RunRecord
 from slackwater.catalog.pins import oldest_pinned
-from slackwater.catalog.tables import commits, definitions, head, segments, versions
+from slackwater.catalog.tables import (
+    commits,
+    definitions,
+    head,
+    segments,
+    versions,
+    warehouse_settings,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +101,11 @@ class Collection:
             connection.execute(delete(segments).where(segments.c.row_id.in_(ids)))
 
     def forget_history(self, horizon: int) -> None:
-        """Drop definitions, versions and commits that only snapshots before the horizon see."""
+        """Drop what only snapshots before the horizon see, and the commits before it."""
         if horizon == self._forgotten:
             return
         with self._database.writing() as connection:
-            for table in (definitions, versions):
+            for table in (definitions, versions, warehouse_settings):
                 connection.execute(delete(table).where(table.c.removed_commit <= horizon))
             connection.execute(delete(commits).where(commits.c.id < horizon))
         self._forgotten = horizon

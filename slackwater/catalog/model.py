@@ -286,6 +286,21 @@ class AlterRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeOptions:
+    """Some options of a relation from now on; None takes one back. The others stay."""
+
+    id: str
+    changes: Mapping[str, str | None] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSettings:
+    """Some settings of the warehouse from now on; None takes one back. The others stay."""
+
+    changes: Mapping[str, str | None] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
 class AddColumns:
     """More columns at the end of a table. The version stays: no row comes or goes."""
 
@@ -372,6 +387,8 @@ Update = (
     | CreateState
     | ReplaceView
     | AlterRelation
+    | ChangeOptions
+    | SetSettings
     | AddColumns
     | SetPromises
     | Drop

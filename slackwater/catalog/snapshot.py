@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import (
@@ -23,7 +24,13 @@ from slackwater.catalog.codec import Relation, fold, relation_of, segment_of
 from slackwater.catalog.database import Database
 from slackwater.catalog.model import Segment, State, Table, View
 from slackwater.catalog.pins import HEAD, require_whole
-from slackwater.catalog.tables import definitions, relations, segments, versions
+from slackwater.catalog.tables import (
+    definitions,
+    relations,
+    segments,
+    versions,
+    warehouse_settings,
+)
 from slackwater.errors import InternalError
 
 _FEW = 500
@@ -98,6 +105,14 @@ class Snapshot:
                 self._load_segments(id)
             self._segments[id] = tuple(self._rows[id].values())
         return self._segments[id]
+
+    @cached_property
+    def settings(self) -> Mapping[str, str]:
+        """What is set for the whole warehouse, by name."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_SETTINGS, {"commit": self.commit}).all()
+            _require_whole(connection, self.commit)
+        return {row.key: row.value for row in rows}
 
     def _load_segments(self, id: str) -> None:
         """Only those are read that an earlier snapshot did not know: segments never change."""
@@ -210,6 +225,7 @@ _HERE = and_(segments.c.relation_id == bindparam("of"), at(segments, _COMMIT))
 _SEGMENT_IDS = select(segments.c.row_id).where(_HERE)
 _SEGMENTS = select(segments).where(_HERE)
 _SOME_SEGMENTS = select(segments).where(segments.c.row_id.in_(bindparam("ids", expanding=True)))
+_SETTINGS = select(warehouse_settings).where(at(warehouse_settings, _COMMIT))
 _RELATIONS = _relations_at(_COMMIT)
 _SINCE: BindParameter[int] = bindparam("since")
 _CHANGED_RELATIONS = _RELATIONS.where(

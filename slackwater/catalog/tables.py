@@ -183,3 +183,14 @@ settings = Table(
     Column("key", Text, primary_key=True),
     Column("value", Json, nullable=False),
 )
+
+# What users set for the whole warehouse; `settings` above is what we keep for ourselves.
+warehouse_settings = Table(
+    "warehouse_settings",
+    metadata,
+    Column("row_id", _ROWID, primary_key=True),
+    Column("key", Text, nullable=False),  # unique among the rows not removed
+    Column("value", Text, nullable=False),
+    Column("added_commit", BigInteger, nullable=False),
+    Column("removed_commit", BigInteger),
+)

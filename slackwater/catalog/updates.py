@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert, select, update
 
 from slackwater.catalog import constants
 from slackwater.catalog.codec import Relation, body_of, fold, kind_of, promises_of, segment_row
@@ -13,6 +13,7 @@ from slackwater.catalog.model import (
     AddColumns,
     AddSegments,
     AlterRelation,
+    ChangeOptions,
     CompactSegments,
     CreateState,
     CreateTable,
@@ -25,6 +26,7 @@ from slackwater.catalog.model import (
     Segment,
     SetAsOf,
     SetPromises,
+    SetSettings,
     State,
     Update,
     View,
@@ -40,6 +42,7 @@ from slackwater.catalog.tables import (
     runs,
     segments,
     versions,
+    warehouse_settings,
 )
 from slackwater.catalog.transaction import Transaction, name_of, run_revoked
 from slackwater.errors import InternalError, StateError
@@ -90,6 +93,29 @@ def _(change: ReplaceView, tx: Transaction) -> None:
 def _(change: AlterRelation, tx: Transaction) -> None:
     old = tx.live(definitions, change.id)
     tx.put(definitions, change.id, body=old.body | {"options": dict(change.options)})
+
+
+@apply.register
+def _(change: ChangeOptions, tx: Transaction) -> None:
+    body = tx.live(definitions, change.id).body
+    changed = body["options"] | dict(change.changes)
+    options = {name: value for name, value in changed.items() if value is not None}
+    tx.put(definitions, change.id, body=body | {"options": options})
+
+
+@apply.register
+def _(change: SetSettings, tx: Transaction) -> None:
+    live = warehouse_settings.c.removed_commit.is_(None)
+    named = warehouse_settings.c.key.in_(list(change.changes))
+    closed = update(warehouse_settings).where(live, named).values(removed_commit=tx.commit)
+    tx.connection.execute(closed)
+    rows = [
+        {"key": key, "value": value, "added_commit": tx.commit}
+        for key, value in change.changes.items()
+        if value is not None
+    ]
+    if rows:
+        tx.connection.execute(insert(warehouse_settings), rows)
 
 
 @apply.register

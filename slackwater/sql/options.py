@@ -1,60 +1,90 @@
-"""Options of views and tables: what they are called and what they may say."""
+"""Options of views and settings of the warehouse: what they are called and what they may say."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from slackwater.errors import UserError, nearest
+from slackwater.timing import parse_prices, parse_schedule, parse_size, parse_within
 
-_UNIT = r"(second|minute|hour|day|week)s?"
-_CRON = r"(\S+\s+){4}\S+"
-_FORMS = {
-    "schedule": (
-        rf"manual|every\s+\d+\s+({_UNIT}|rows?)|daily\s+\d{{1,2}}:\d{{2}}|{_CRON}",
-        "'every 10 minutes', 'daily 06:00', 'every 100000 rows', a cron line, or 'manual'",
-    ),
-    "within": (
-        rf"\d+(\.\d+)?\s*({_UNIT}|ms|milliseconds?)|\d*\.?\d+x",
-        "a duration such as '30 seconds', or a share of batch work such as '0.1x'",
-    ),
-    "refresh": (
-        r"auto|incremental|incremental\s+strict|full",
-        "'auto', 'incremental', 'incremental strict' or 'full'",
-    ),
-    "state_budget": (r"\d+(\.\d+)?\s*(b|kb|mb|gb|tb)", "a size such as '2 GB'"),
+REFRESHES = ("auto", "incremental", "incremental strict", "full")
+
+
+def parse_refresh(text: str) -> str:
+    """
+    >>> parse_refresh("Incremental  STRICT")
+    'incremental strict'
+    """
+    mode = " ".join(text.lower().split())
+    if mode not in REFRESHES:
+        *first, last = (f"'{known}'" for known in REFRESHES)
+        raise UserError(
+            f"refresh = '{text}' cannot be understood.",
+            code="BAD_OPTION",
+            hint=f"Write {', '.join(first)} or {last}.",
+        )
+    return mode
+
+
+VIEW_OPTIONS: Mapping[str, Callable[[str], object]] = {
+    "schedule": parse_schedule,
+    "within": parse_within,
+    "refresh": parse_refresh,
+    "state_budget": parse_size,
 }
+WAREHOUSE_SETTINGS: Mapping[str, Callable[[str], object]] = {"prices": parse_prices, **VIEW_OPTIONS}
+"""Those of views are there for views that do not say themselves."""
 
 
 def check_view_options(options: Mapping[str, str], view: str) -> dict[str, str]:
-    """The options in lower case, or a message that says what they may be."""
-    checked = {}
-    for key, value in options.items():
-        name = key.lower()
-        if name not in _FORMS:
-            raise UserError(
-                f"Option '{key}' of view '{view}' is not known.",
-                code="UNKNOWN_OPTION",
-                hint=nearest(key, _FORMS),
-            )
-        form, example = _FORMS[name]
-        if not re.fullmatch(form, value.strip(), re.I):
-            raise UserError(
-                f"Option {name} = '{value}' of view '{view}' cannot be understood.",
-                code="BAD_OPTION",
-                hint=f"Write {example}.",
-            )
-        if name == "schedule":
-            _check_time(value, view)
-        checked[name] = value.strip()
-    return checked
+    """The options that are said, or a message that says what they may be."""
+    changes = view_changes(options, (), view)
+    return {name: value for name, value in changes.items() if value is not None}
 
 
-def _check_time(value: str, view: str) -> None:
-    found = re.fullmatch(r"daily\s+(\d{1,2}):(\d{2})", value.strip(), re.I)
-    if found and not (int(found[1]) < 24 and int(found[2]) < 60):
+def view_changes(
+    options: Mapping[str, str], taken_back: Iterable[str], view: str
+) -> dict[str, str | None]:
+    """What SET and RESET of a view come to; None takes an option back."""
+    return _changes(options, taken_back, VIEW_OPTIONS, f"view '{view}'")
+
+
+def warehouse_changes(
+    settings: Mapping[str, str], taken_back: Iterable[str]
+) -> dict[str, str | None]:
+    """The same for the warehouse."""
+    return _changes(settings, taken_back, WAREHOUSE_SETTINGS, "the warehouse")
+
+
+def _changes(
+    said: Mapping[str, str],
+    taken_back: Iterable[str],
+    known: Mapping[str, Callable[[str], object]],
+    owner: str,
+) -> dict[str, str | None]:
+    changes = {_known(key, known, owner): value.strip() or None for key, value in said.items()}
+    changes |= {_known(key, known, owner): None for key in taken_back}
+    for name, value in changes.items():
+        if value is not None:
+            _check(name, value, known[name], owner)
+    return changes
+
+
+def _known(key: str, known: Mapping[str, object], owner: str) -> str:
+    if key.lower() not in known:
         raise UserError(
-            f"Option schedule = '{value}' of view '{view}' names no time of day.",
-            code="BAD_OPTION",
-            hint="Hours go from 0 to 23, minutes from 0 to 59.",
+            f"Option '{key}' of {owner} is not known.",
+            code="UNKNOWN_OPTION",
+            hint=nearest(key, known),
         )
+    return key.lower()
+
+
+def _check(name: str, value: str, parse: Callable[[str], object], owner: str) -> None:
+    try:
+        parse(value)
+    except UserError as error:
+        message = error.message.removeprefix(f"{name} = '{value}'")
+        raise UserError(
+            f"Option {name} = '{value}' of {owner}{message}", code=error.code, hint=error.hint
+        ) from None

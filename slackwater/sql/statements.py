@@ -79,10 +79,19 @@ class Refresh(Statement):
 
 @dataclass(frozen=True)
 class AlterView(Statement):
-    """ALTER MATERIALIZED VIEW name SET (…)."""
+    """ALTER MATERIALIZED VIEW name SET (…) or RESET (…)."""
 
     name: str
     options: dict[str, str]
+    taken_back: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AlterWarehouse(Statement):
+    """ALTER WAREHOUSE SET (…) or RESET (…)."""
+
+    settings: dict[str, str]
+    taken_back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ class Explain(Statement):
 
 @dataclass(frozen=True)
 class Show(Statement):
-    """SHOW TABLES or SHOW VIEWS."""
+    """SHOW TABLES, SHOW VIEWS or SHOW SETTINGS."""
 
     what: str
 
@@ -188,7 +197,7 @@ def _create_view(c: Cursor) -> Statement:
     c.expect("MATERIALIZED", "VIEW")
     if_not_exists = c.accept("IF", "NOT", "EXISTS")
     name = c.name()
-    columns = _column_names(c)
+    columns = _names(c)
     if c.accept("COMMENT"):
         c.value()
     options: dict[str, str] = {}
@@ -201,7 +210,7 @@ def _create_view(c: Cursor) -> Statement:
     )
 
 
-def _column_names(c: Cursor) -> tuple[str, ...]:
+def _names(c: Cursor) -> tuple[str, ...]:
     names: list[str] = []
     if c.accept("("):
         while not c.accept(")"):
@@ -237,10 +246,26 @@ def _alter(c: Cursor) -> Statement:
     c.accept("MATERIALIZED")
     c.expect("VIEW")
     name = c.name()
-    c.expect("SET")
-    options = c.options()
+    return AlterView(c.script.text, name, *_set_or_reset(c))
+
+
+def _alter_warehouse(c: Cursor) -> Statement:
+    c.expect("ALTER", "WAREHOUSE")
+    return AlterWarehouse(c.script.text, *_set_or_reset(c))
+
+
+def _set_or_reset(c: Cursor) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What is said from now on, and what is no longer said."""
+    if not c.accept("SET") and not c.accept("RESET"):
+        raise c.error("SET or RESET is expected")
+    said: dict[str, str] = {}
+    taken_back: tuple[str, ...] = ()
+    if c.tokens[c.at - 1].text.upper() == "SET":
+        said = c.options()
+    else:
+        taken_back = _names(c)
     c.end()
-    return AlterView(c.script.text, name, options)
+    return said, taken_back
 
 
 def _alter_table(c: Cursor) -> Statement:
@@ -282,8 +307,8 @@ def _explain(c: Cursor) -> Statement:
 def _show(c: Cursor) -> Statement:
     c.expect("SHOW")
     c.accept("MATERIALIZED")
-    if not (c.accept("TABLES") or c.accept("VIEWS")):
-        raise c.error("TABLES or VIEWS is expected")
+    if not (c.accept("TABLES") or c.accept("VIEWS") or c.accept("SETTINGS")):
+        raise c.error("TABLES, VIEWS or SETTINGS is expected")
     what = c.tokens[c.at - 1].text.lower()
     c.end()
     return Show(c.script.text, what)
@@ -325,6 +350,7 @@ _BY_WORDS: dict[str, Callable[[Cursor], Statement]] = {
     "ALTER MATERIALIZED": _alter,
     "ALTER VIEW": _alter,
     "ALTER TABLE": _alter_table,
+    "ALTER WAREHOUSE": _alter_warehouse,
     "EXPLAIN": _explain,
     "SHOW": _show,
     "DESCRIBE": _describe,

@@ -12,7 +12,13 @@ from sqlalchemy import Connection, func, insert, inspect, select
 
 from slackwater.catalog import tables
 from slackwater.catalog.ids import timestamp
-from slackwater.catalog.migrations import m0001_initial, m0002_states, m0003_widths, m0004_added
+from slackwater.catalog.migrations import (
+    m0001_initial,
+    m0002_states,
+    m0003_widths,
+    m0004_added,
+    m0005_settings,
+)
 from slackwater.errors import StateError
 
 
@@ -30,6 +36,7 @@ MIGRATIONS = (
     Migration(2, "states", m0002_states.upgrade),
     Migration(3, "widths", m0003_widths.upgrade),
     Migration(4, "added", m0004_added.upgrade),
+    Migration(5, "settings", m0005_settings.upgrade),
 )
 NEWEST = MIGRATIONS[-1].version
 
