@@ -15,7 +15,6 @@ from slackwater.algebra.expr import Call, Cast, Expr, Literal, SparkCall, is_det
 from slackwater.algebra.fold import folded
 from slackwater.algebra.relation import Scan, Values
 from slackwater.catalog.constants import is_kept
-from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import (
     AddColumns,
     Event,
@@ -93,7 +92,7 @@ def _alter(
         body = {"table": table.name, what: names}
         house.catalog.commit(
             [*lease.requirements, VersionIs(table.id, table.version)],
-            [update, WriteEvent(Event("alter", table.id, timestamp(), body))],
+            [update, WriteEvent(Event("alter", table.id, house.timestamp(), body))],
         )
     return f"table '{table.name}' altered: {', '.join(names) or 'nothing'} {done}"
 

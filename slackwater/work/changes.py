@@ -12,7 +12,6 @@ from typing import Any
 
 from slackwater.algebra.expr import Call, columns, conjunction
 from slackwater.algebra.relation import Filter, Join, Project, Relation, Scan
-from slackwater.catalog.ids import timestamp
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import (
     AddSegments,
@@ -137,7 +136,7 @@ class Transaction:
             elif segments:
                 updates.append(AddSegments(id, segments))
             body = {"run": run.id, "table": table.name, "rows": self.counts.get(id, {})}
-            updates.append(WriteEvent(Event("change", id, timestamp(), body)))
+            updates.append(WriteEvent(Event("change", id, self.house.timestamp(), body)))
         updates.append(FinishRun(run.id, measurements(self.reports)))
         return updates
 

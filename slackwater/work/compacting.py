@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slackwater.catalog.codec import Relation
-from slackwater.catalog.ids import timestamp
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import (
     CompactSegments,
@@ -137,7 +136,12 @@ class _Compaction:
             updates: list[Update] = [
                 CompactSegments(self.relation.id, self.old, written.only),
                 WriteEvent(
-                    Event("compact", self.owner.id, timestamp(), self._body(run, report, written))
+                    Event(
+                        "compact",
+                        self.owner.id,
+                        self.house.timestamp(),
+                        self._body(run, report, written),
+                    )
                 ),
                 FinishRun(run.id, measurements([written.report])),
             ]

@@ -7,14 +7,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from slackwater.algebra.relation import Scan
+from slackwater.catalog.ids import timestamp
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import Segment, View
 from slackwater.catalog.store import Catalog
@@ -29,14 +31,21 @@ from slackwater.engine.storage import Storage
 from slackwater.errors import UserError
 from slackwater.planner.placement import LOAD_BYTES, PLACEMENTS, QUERY_BYTES
 from slackwater.sql.bind import Bound
+from slackwater.sql.options import REFRESHES
 from slackwater.tvr import preaggregate
 from slackwater.tvr.zset import with_weight
 from slackwater.work.experience import Experience
 from slackwater.work.profiling import Profiling
 
-REFRESHES = ("auto", "incremental", "incremental strict", "full")
 COLLECT_SECONDS = 10.0
 """From one collection of garbage to the next, at least."""
+
+
+class Clock(Protocol):
+    """What time it is: the machine's, or a simulated one."""
+
+    def now(self) -> datetime:
+        """This moment, in UTC."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,7 @@ class Settings:
     compact: bool = True  # merge small segments beside the work
     preaggregation: str = "auto"  # are changes summed up before they are joined?
     refresh: str = "auto"  # of views that do not say themselves
+    clock: Clock | None = None  # the machine's, unless another is given
 
     def __post_init__(self) -> None:
         _require("placement", self.placement, PLACEMENTS)
@@ -90,9 +100,11 @@ class House:
     bound: Bound = field(default_factory=Bound)
     experience: Experience = field(init=False)
     profiling: Profiling = field(init=False)
+    clock: Clock | None = None
     _collected: float = -inf
 
     def __post_init__(self) -> None:
+        self.clock = self.settings.clock
         self.experience = Experience(self.catalog)
         self.profiling = Profiling(self.catalog, self.runner.local)
 
@@ -115,6 +127,15 @@ class House:
             settings.query_bytes,
         )
         return cls(Catalog.open(url), storage, runner, settings)
+
+    def now(self) -> datetime:
+        """What is written down as the moment of a change or a refresh, and what `current_date` is
+        taken from. Leases and pins go by the catalog's own clock."""
+        return datetime.now(UTC) if self.clock is None else self.clock.now()
+
+    def timestamp(self) -> str:
+        """The same, as the catalog writes it."""
+        return timestamp(self.now().timestamp())
 
     @cached_property
     def pool(self) -> ThreadPoolExecutor:

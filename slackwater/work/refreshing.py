@@ -6,12 +6,11 @@ bind → plan → compile → run → commit
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from slackwater.algebra.relation import Relation
-from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import (
     Event,
     Exists,
@@ -36,6 +35,7 @@ from slackwater.work.house import House
 from slackwater.work.reasons import REWRITES
 from slackwater.work.side_by_side import side_by_side
 from slackwater.work.upkeep import Upkeep, Upkept
+from slackwater.work.waiting import marks
 from slackwater.work.world import Pending, World
 
 
@@ -64,7 +64,13 @@ class RefreshReport:
         return sum(s.cpu_seconds for s in self.steps)
 
 
-def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshReport]:
+Telling = Callable[[Sequence[RefreshReport]], Iterable[Event]]
+"""What else is to be written down of a refresh, in its commit."""
+
+
+def refresh(
+    house: House, names: Sequence[str], full: bool, telling: Telling | None = None
+) -> list[RefreshReport]:
     """Bring views, and the views they read, to the newest version of their tables."""
     wanted = _order(World(house, house.catalog.snapshot(), defining=True), names)
     if not wanted:
@@ -77,7 +83,10 @@ def refresh(house: House, names: Sequence[str], full: bool) -> list[RefreshRepor
         work = _Work(World(house, snapshot, Pending(), defining=True), run, full, set(names))
         with work.world.steady_files():
             work.refresh(_order(work.world, names))
-        house.catalog.commit([run.requirement, *lease.requirements, *work.requires], work.updates())
+        told = [] if telling is None else [WriteEvent(event) for event in telling(work.reports)]
+        house.catalog.commit(
+            [run.requirement, *lease.requirements, *work.requires], [*work.updates(), *told]
+        )
         work.learn()
     publish(house, [v.id for v in wanted])
     house.collect_garbage()
@@ -160,6 +169,7 @@ class _Work:
         self.run = run
         self.full = full
         self.named = {n.lower() for n in named}
+        self.read_at = world.house.timestamp()
         self.reports: list[RefreshReport] = []
         self.requires: list[Any] = []
         self._updates: list[Update] = []
@@ -276,9 +286,8 @@ class _Work:
         return done
 
     def _option(self, view: View) -> str:
-        """How the view may be refreshed: by its own option, or as the warehouse was opened."""
-        option = view.options.get("refresh") or self.world.house.settings.refresh
-        return " ".join(option.lower().split())
+        opened = self.world.house.settings.refresh
+        return refresh_mode(view, self.world.snapshot.settings, opened)
 
     def _is_read(self, view: View) -> bool:
         """Does another view follow the changes of this one?"""
@@ -318,10 +327,11 @@ class _Work:
         self.requires += [VersionIs(view.id, view.version)]
         self.requires += [Exists(id) for id in view.depends]
         if report.mode != "none":
-            self._updates.append(SetAsOf(view.id, seen, timestamp()))
+            self._updates.append(SetAsOf(view.id, seen, self.world.house.timestamp()))
         body = self._body(view, report)
         self._events.append(body)
-        self._updates.append(WriteEvent(Event("refresh", view.id, timestamp(), body)))
+        at = self.world.house.timestamp()
+        self._updates.append(WriteEvent(Event("refresh", view.id, at, body)))
 
     def _body(self, view: View, report: RefreshReport) -> dict[str, Any]:
         sizes = {}
@@ -340,6 +350,8 @@ class _Work:
         return {
             "run": self.run.id,
             "read_commit": self.world.snapshot.commit,
+            "read_at": self.read_at,
+            "tables": marks(self.world, view),
             "view": view.name,
             "version": report.version,
             "mode": report.mode,

@@ -62,7 +62,8 @@ class World:
     def context(self, now: datetime | None = None, view: View | None = None) -> Context:
         """For binding SQL over this world: any, or that of a view."""
         lookup = self.lookup if view is None else partial(self._as_defined, view)
-        return bind.context(lookup, self.known_names, self.house.runner.spark, now)
+        spark, now = self.house.runner.spark, now or self.house.now()
+        return bind.context(lookup, self.known_names, spark, now)
 
     def _as_defined(self, view: View, name: str) -> Relation | None:
         """The relation of a name as a view knows it: without columns that were added later."""

@@ -1,0 +1,52 @@
+"""Rows that have come to a view's tables, those of the views it reads included, since a moment
+that is remembered as a mark per table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from slackwater.catalog.model import Table, View
+from slackwater.sources import parquet
+from slackwater.work.world import World
+
+Marks = Mapping[str, int]
+"""How far a table was read, by its id: its version, or the rows in files that are not ours."""
+
+
+def base_tables(world: World, *views: View) -> list[Table]:
+    """The tables that views read, themselves or through other views."""
+    found: dict[str, Table] = {}
+    queue = [id for view in views for id in view.depends]
+    while queue:
+        relation = world.snapshot.get(queue.pop(0))
+        if isinstance(relation, View):
+            queue += relation.depends
+        else:
+            found[relation.id] = relation
+    return list(found.values())
+
+
+def marks(world: World, view: View) -> dict[str, int]:
+    """How far the tables of a view are read in this world."""
+    return {
+        table.id: parquet.rows_of(world.files(table)) if is_external(table) else table.version
+        for table in base_tables(world, view)
+    }
+
+
+def is_external(table: Table) -> bool:
+    """Are its rows in files of others?"""
+    return table.source == "parquet"
+
+
+def rows_since(world: World, table: Table, since: int) -> int:
+    """Changed rows of a table after a mark: an update counts twice, and so it costs."""
+    if is_external(table):
+        return max(0, parquet.row_count(table.options["path"]) - since)
+    return sum(s.rows for s in world.segments(table.id) if s.version > since)
+
+
+def waiting(world: World, view: View, since: Marks) -> dict[str, int]:
+    """By table, the rows that have come to a view's tables since; all of them where no mark is."""
+    tables = base_tables(world, view)
+    return {table.id: rows_since(world, table, since.get(table.id, 0)) for table in tables}
