@@ -27,6 +27,7 @@ from slackwater.work import (
     planning,
     reading,
     refreshing,
+    setting,
     telling,
     verifying,
 )
@@ -128,6 +129,8 @@ class Warehouse:
                 format = "json" if statement.json else "text"
                 told = explaining.explain(house, statement.target, format, statement.alternatives)
                 return telling.text_result("plan", told)
+            case s.Show(what="settings"):
+                return setting.show_settings(house)
             case s.Show():
                 return telling.show(house, statement.what)
             case s.Describe():
@@ -143,7 +146,9 @@ class Warehouse:
             case s.CreateView():
                 return definitions.create_view(house, statement)
             case s.AlterView():
-                return definitions.alter_view(house, statement)
+                return setting.alter_view(house, statement)
+            case s.AlterWarehouse():
+                return setting.alter_warehouse(house, statement)
             case s.AddColumns():
                 return altering.add_columns(house, statement)
             case s.AddConstraints():

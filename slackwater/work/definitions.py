@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP of tables and views."""
+"""CREATE and DROP of tables and views."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from slackwater.algebra.relation import Scan
-from slackwater.catalog.ids import new_id, timestamp
+from slackwater.catalog.ids import new_id
 from slackwater.catalog.model import (
     AddSegments,
-    AlterRelation,
     CreateTable,
     CreateView,
     Drop,
-    Event,
     FinishRun,
     NameIsFree,
     NotNeeded,
@@ -24,7 +22,6 @@ from slackwater.catalog.model import (
     Table,
     VersionIs,
     View,
-    WriteEvent,
 )
 from slackwater.engine.publish import unpublish
 from slackwater.engine.runner import measurements
@@ -286,22 +283,6 @@ def upstream(world: World, view: View) -> set[str]:
             relation = world.snapshot.get(id)
             queue += relation.depends if isinstance(relation, View) else ()
     return found
-
-
-def alter_view(house: House, statement: statements.AlterView) -> str:
-    """ALTER MATERIALIZED VIEW … SET (…)."""
-    world = World(house, house.catalog.snapshot())
-    view = world.view(statement.name)
-    options = {**view.options, **check_view_options(statement.options, view.name)}
-    body = {"options": dict(statement.options)}
-    house.catalog.commit(
-        [],
-        [
-            AlterRelation(view.id, options),
-            WriteEvent(Event("alter", view.id, timestamp(), body)),
-        ],
-    )
-    return f"view '{view.name}' altered"
 
 
 def drop(house: House, statement: statements.Drop) -> str:
