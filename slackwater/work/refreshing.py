@@ -31,6 +31,7 @@ from slackwater.planner.steps import StepReport
 from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import MISSING, Choice, choose_way
+from slackwater.work.goals import refresh_mode
 from slackwater.work.house import House
 from slackwater.work.reasons import REWRITES
 from slackwater.work.side_by_side import side_by_side
