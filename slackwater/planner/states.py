@@ -90,14 +90,24 @@ def solve(
     gains: list[Gain] = []
     offered = set(best.kept)
     while True:
-        for key, count in best.uses().items():
-            if count > 1 and key not in offered:
+        for key in _used_again(graph, best):
+            if key not in offered:
                 heapq.heappush(gains, (float("-inf"), len(offered), key))
                 offered.add(key)
         found = _next(solver, best, gains)
         if found is None:
             return best
         best = found
+
+
+def _used_again(graph: Graph, best: Solution) -> Iterator[Key]:
+    """Relations whose rows a plan uses in several places of a run, with weights or without: where
+    one of these is kept, the other is soon made of it."""
+    uses = best.uses()
+    together: Counter[tuple[int, int]] = Counter()
+    for (i, run), count in uses.items():
+        together[graph.contents[i], run] += count
+    return (key for key in uses if together[graph.contents[key[0]], key[1]] > 1)
 
 
 def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Protocol
 
 from slackwater.planner.problem import Problem
-from slackwater.tvr.memo import CHANGED, SUMS_CHANGED, Member, Memo, Ref
+from slackwater.tvr.memo import CHANGED, ROWS, SUMS_CHANGED, WEIGHTED, Member, Memo, Ref
+from slackwater.types import BIGINT, WEIGHT, Field
 
 Value = float | tuple[float, ...]
 """What is compared: the weighted cost, or the costs of all runs, the last first."""
@@ -153,6 +154,7 @@ class Graph:
         self.ranks = timeline.memo.ranks()
         self.groups = [timeline.memo.group(t.ref).id for t in self.nodes]
         self.users = self._users()
+        self.contents = self._contents()
 
     def _users(self) -> list[list[tuple[int, Way]]]:
         """By number, the ways that take a relation, each with what it computes."""
@@ -161,6 +163,19 @@ class Graph:
             for way in ways:
                 for below in dict.fromkeys(way.inputs):
                     found[below].append((i, way))
+        return found
+
+    def _contents(self) -> list[int]:
+        """By number, the first of the relations that have the same rows, with weights or not."""
+        first: dict[Timed, int] = {}
+        found = []
+        for i, timed in enumerate(self.nodes):
+            trait = timed.ref.trait
+            if trait.kind == ROWS:
+                weighted = (*timed.ref.schema, Field(WEIGHT, BIGINT, False))
+                other = timed.ref.replace(trait=replace(trait, kind=WEIGHTED), fields=weighted)
+                timed = replace(timed, ref=other)
+            found.append(first.setdefault(timed, i))
         return found
 
     def depth(self, i: int) -> int:

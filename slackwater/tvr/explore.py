@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from slackwater.algebra.expr import substitute
 from slackwater.algebra.relation import (
     Aggregate,
     Bag,
     Join,
+    Project,
     Relation,
     Scan,
     Union,
@@ -34,6 +36,7 @@ from slackwater.tvr.restrict import restrict, semi_join
 from slackwater.tvr.states.rows import local_keys
 from slackwater.tvr.states.sums import SumState, is_invertible
 from slackwater.tvr.time import CHANGE, split
+from slackwater.types import WEIGHT
 
 
 class Inputs(Deltas):
@@ -64,9 +67,12 @@ class Inputs(Deltas):
 
 def _carries(form: Relation) -> bool:
     """Is the operator computed from its inputs' weighted rows, and its change from theirs?"""
-    return isinstance(form, (*linear.LINEAR, Union)) or (
-        isinstance(form, Join) and form.how == "inner"
-    )
+    return isinstance(form, (*linear.LINEAR, Union)) or is_inner(form)
+
+
+def is_inner(node: Relation) -> bool:
+    """Is it an inner join?"""
+    return isinstance(node, Join) and node.how == "inner"
 
 
 # Of a relation restricted to keys there is one way down to stored rows: its operators over
@@ -76,15 +82,25 @@ def _carries(form: Relation) -> bool:
 
 def _over_rows(memo: Memo, ref: Ref, form: Relation) -> Relation:
     """An operator over its inputs' rows. Where these are to be restricted, what merely carries them
-    is part of it."""
-    old, deep = ref.trait.old, memo.pruned and ref.trait.wanted is not None
+    is part of it; a block of joins always is."""
+    old, restricted = ref.trait.old, ref.trait.wanted is not None
 
-    def rows_of(node: Relation) -> Relation:
-        if deep and _carries(node):
-            return node.with_children(rows_of)
+    def rows_of(node: Relation, above: Relation) -> Relation:
+        carried = memo.pruned and restricted and _carries(node)
+        if carried or _is_inside(memo, node, above):
+            return node.with_children(lambda below: rows_of(below, node))
         return memo.ref(node, ROWS, old)
 
-    return form.with_children(rows_of)
+    return form.with_children(lambda below: rows_of(below, form))
+
+
+# A block is a projection of an inner join, in a form that a rewrite has given. It is one operator:
+# the join inside is no relation of its own, since the projection is as good to keep.
+
+
+def _is_inside(memo: Memo, node: Relation, above: Relation) -> bool:
+    """Is it the join of the block of which the operator above is the projection?"""
+    return memo.pruned and isinstance(above, Project) and is_inner(node) and not memo.is_own(node)
 
 
 # -- rows
@@ -124,21 +140,40 @@ def with_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 
 def carry_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """Operators that are linear in an input carry its weights along"""
-    found, inputs, old = None, Inputs(memo), ref.trait.old
-    match form:
-        case Union():
-            found = linear.added(form, [inputs.z(p, old) for p in form.parts])
-        case Join(how="inner"):
-            inner = joins.flatten(form)
-            found = joins.outward(inner, [inputs.z(r, old) for r in inner.inputs], 0)
-        case Join(how="left" | "semi" | "anti"):
-            found = joins.by_left_rows(form, inputs.z(form.left, old), inputs.rows(form.right, old))
-        case _ if isinstance(form, linear.LINEAR):
-            found = linear.over_weighted(form, inputs.z(form.inputs[0], old))
+    found = _carried(memo, form, ref.trait.old)
     if found is not None and ref.trait.wanted is not None:
         found = restrict(found, ref.trait.keys, ref.trait.wanted)
     if found is not None:
         yield found
+
+
+def _carried(memo: Memo, form: Relation, old: bool) -> Relation | None:
+    inputs = Inputs(memo)
+    match form:
+        case Union():
+            return linear.added(form, [inputs.z(p, old) for p in form.parts])
+        case Join(how="inner"):
+            inner = joins.flatten(form)
+            return joins.outward(inner, [inputs.z(r, old) for r in inner.inputs], 0)
+        case Join(how="left" | "semi" | "anti"):
+            return joins.by_left_rows(form, inputs.z(form.left, old), inputs.rows(form.right, old))
+        case _ if isinstance(form, linear.LINEAR):
+            below = form.inputs[0]
+            inside = _carried(memo, below, old) if _is_inside(memo, below, form) else None
+            return _over_z(form, inside or inputs.z(below, old))
+    return None
+
+
+def _over_z(form: Relation, z: Relation) -> Relation:
+    """A linear operator over rows with weights; projections of projections are one."""
+    if not isinstance(form, Project):
+        return linear.over_weighted(form, z)
+    if isinstance(z, Union):
+        return zset.plus([_over_z(form, part) for part in z.parts])
+    exprs, names = (*form.exprs, zset.weight(z)), (*form.names, WEIGHT)
+    if not isinstance(z, Project):
+        return Project(z, exprs, names)
+    return Project(z.input, tuple(substitute(e, z.exprs) for e in exprs), names)
 
 
 def merge(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
@@ -184,13 +219,25 @@ def _laws(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     if isinstance(form, Union):
         yield linear.added(form, [inputs.sure(p) for p in form.parts if inputs.changes(p)])
     elif isinstance(form, linear.LINEAR):
-        yield linear.over_weighted(form, inputs.sure(form.inputs[0]))
+        below = form.inputs[0]
+        inside = _by_law(memo, below) if _is_inside(memo, below, form) else [inputs.sure(below)]
+        for change in inside:
+            yield _over_z(form, change)
     else:
-        for law in LAWS[type(form)]:
-            for own in (inputs, Inputs(memo, narrow=True)):
-                found = law(own, form)
-                if found is not None:
-                    yield found
+        yield from _by_law(memo, form)
+
+
+def _by_law(memo: Memo, form: Relation) -> Iterator[Relation]:
+    """The change of an operator by its laws; of an inner join, unless all are wanted, by its own
+    alone: its change follows from those of its inputs, whatever they come from."""
+    laws = LAWS[type(form)]
+    if memo.pruned and is_inner(form):
+        laws = (joins.delta_inner,)
+    for law in laws:
+        for narrow in (False, True):
+            found = law(Inputs(memo, narrow), form)
+            if found is not None:
+                yield found
 
 
 def affected_keys(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:

@@ -146,6 +146,7 @@ class Memo:
         self._forms: list[dict[Relation, str]] = []
         self._groups: dict[Ref, Group] = {}
         self._changes: dict[Relation, bool] = {}
+        self._own: set[Relation] = set()
 
     # -- time-varying relations
 
@@ -203,9 +204,14 @@ class Memo:
         """All groups, in the order in which they came up."""
         return tuple(self._groups.values())
 
+    def is_own(self, node: Relation) -> bool:
+        """Is it an expression of the query itself, not one of another form?"""
+        return node in self._own
+
     def explore(self, wanted: Iterable[Ref]) -> None:
         """Every way to compute some relations, and all that these are computed from."""
         waiting = [self.group(ref) for ref in wanted]
+        self._own.update(*(group.ref.tvr.node.walk() for group in waiting))
         seen = {group.id for group in waiting}
         while waiting:
             group = waiting.pop()

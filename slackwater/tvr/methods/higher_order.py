@@ -19,6 +19,7 @@ from slackwater.algebra.expr import (
     conjunction,
     conjuncts,
     remap,
+    substitute,
     used_columns,
 )
 from slackwater.algebra.relation import Filter, Join, Project, Relation
@@ -85,21 +86,44 @@ def _leaves_columns_out(node: Relation) -> bool:
 
 
 def around_changes(memo: Memo, node: Relation) -> Iterator[Relation]:
-    """R ⋈ S ⋈ T = R ⋈ (S ⋈ T), around each input that changes"""
-    if isinstance(node, Join) and node.how == "inner":
-        for i, changed in enumerate(spread(node).inner.inputs):
-            found = around(node, i) if memo.changes(changed) else None
-            if found is not None:
-                yield found
+    """π(R ⋈ S ⋈ T) = π(R ⋈ (S ⋈ T)), around each input that changes, and each part that does"""
+    join = node.input if isinstance(node, Project) else node
+    if not isinstance(join, Join) or join.how != "inner":
+        return
+    whole = spread(join)
+    if node is not join and any(isinstance(r, Part) for r in whole.inner.inputs):
+        return  # it has been put around something already
+    changing = {i for i, r in enumerate(whole.inner.inputs) if memo.changes(r)}
+    for middle in _middles(whole.inner, changing):
+        found = _around(whole, join, middle)
+        if found is not None:
+            yield found if isinstance(node, Join) else _picked(node, found)
+
+
+def _middles(inner: Inner, changing: set[int]) -> Iterator[tuple[int, ...]]:
+    """What changes, by itself: an input, or the part that another one is joined with."""
+    found = [(i,) for i in sorted(changing)]
+    parts = (tuple(p) for i in sorted(changing) for p in components(inner, i))
+    yield from dict.fromkeys([*found, *(p for p in parts if changing.intersection(p))])
+
+
+def _picked(node: Project, form: Project) -> Project:
+    """A projection of what is a projection itself, as one."""
+    exprs = tuple(substitute(e, form.exprs) for e in node.exprs)
+    return Project(form.input, exprs, node.names)
 
 
 def around(join: Join, pivot: int) -> Project | None:
     """An inner join as one of its inputs joined with parts; None where all are single inputs."""
-    whole = spread(join)
-    found = list(components(whole.inner, pivot))
+    return _around(spread(join), join, (pivot,))
+
+
+def _around(whole: Spread, join: Join, middle: tuple[int, ...]) -> Project | None:
+    """The same around some inputs."""
+    found = list(components(whole.inner, *middle))
     if all(len(part) == 1 for part in found):
         return None
-    pieces = [_piece(whole.inner, [pivot]), *(_part(whole, part) for part in found)]
+    pieces = [_part(whole, part) for part in (list(middle), *found)]
     joined, places = _joined(pieces, whole.inner.conditions)
     row = columns(joined.schema)
     names = tuple(f.name for f in join.schema)
@@ -112,13 +136,13 @@ def parts(form: Project) -> list[Relation]:
     return [r for r in flatten(form.input).inputs if isinstance(r, Part)]
 
 
-def components(inner: Inner, pivot: int) -> Iterator[list[int]]:
-    """The inputs other than one, put together where a condition that does not speak of that one
+def components(inner: Inner, *middle: int) -> Iterator[list[int]]:
+    """The other inputs, put together where a condition that does not speak of those in the middle
     connects them."""
     owner = [i for i, r in enumerate(inner.inputs) for _ in range(r.width)]
-    left = [i for i in range(len(inner.inputs)) if i != pivot]
+    left = [i for i in range(len(inner.inputs)) if i not in middle]
     links = [{owner[c] for c in used_columns(condition)} for condition in inner.conditions]
-    links = [link for link in links if pivot not in link]
+    links = [link for link in links if link.isdisjoint(middle)]
     while left:
         part, news = {left[0]}, True
         while news:
