@@ -35,6 +35,7 @@ from slackwater.sql.options import REFRESHES
 from slackwater.tvr import preaggregate
 from slackwater.tvr.zset import with_weight
 from slackwater.work.experience import Experience
+from slackwater.work.keeper import Keeper
 from slackwater.work.profiling import Profiling
 
 COLLECT_SECONDS = 10.0
@@ -101,6 +102,8 @@ class House:
     experience: Experience = field(init=False)
     profiling: Profiling = field(init=False)
     clock: Clock | None = None
+    keeper: Keeper = field(default_factory=Keeper)
+    """Of the states that views keep under a budget."""
     _collected: float = -inf
 
     def __post_init__(self) -> None:
