@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from slackwater.algebra.relation import Join, Project, Relation
+from slackwater.algebra.relation import Aggregate, Join, Opaque, Project, Relation, TopK, Window
 from slackwater.tvr.methods import higher_order
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.states import State, choose_states
 from slackwater.tvr.states.rows import RowState
-from slackwater.types import Schema
+from slackwater.types import DOUBLE, FLOAT, Schema
+
+REPEATABLE = frozenset({"count", "sum", "avg", "min", "max"})
+"""Aggregates that give the same for the same rows, in whatever order these come."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class Maintenance:
     states: Mapping[Relation, State]
     forms: Mapping[Relation, Relation] = field(default_factory=dict)
     """Operators whose change is computed in another form."""
+    own: RowState | None = None
+    """The view's own rows as those of its topmost operator, where it is one that may need them."""
 
     @property
     def kept(self) -> tuple[State, ...]:
@@ -39,9 +44,11 @@ def maintenance(
     """The maintenance of a view; its own rows serve as state of the topmost operator."""
     root = normalize(query)
     states = choose_states(root, id_of)
+    own = RowState(root, view, tuple(f.name for f in schema))
     if root in states and _is_rows(states[root]):
-        states[root] = RowState(root, view, tuple(f.name for f in schema))
-    return Maintenance(root, states)
+        states[root] = own
+    serves = isinstance(root, Aggregate | Opaque | TopK | Window)
+    return Maintenance(root, states, own=own if serves else None)
 
 
 def with_parts_kept(
@@ -50,7 +57,7 @@ def with_parts_kept(
     """The same with joins around an input each, and the parts that it is joined with kept; None
     where no join has such parts."""
     forms: dict[Relation, Project] = {}
-    for join in _whole_joins(plan.root):
+    for join in whole_joins(plan.root):
         place = pivot(join)
         form = None if place is None else higher_order.around(join, place)
         if form is not None:
@@ -66,7 +73,73 @@ def with_parts_kept(
     return Maintenance(plan.root, states, forms)
 
 
-def _whole_joins(root: Relation) -> Iterator[Join]:
+def keeping(
+    plan: Maintenance, wanted: Collection[str], id_of: Callable[[Relation], str]
+) -> Maintenance:
+    """The same with those states alone whose signatures are wanted; a join is put around an input
+    where parts that this one is joined with are among them, and so are the joins of parts.
+
+    Every law works with and without states. Where the topmost operator has none, the view's own
+    rows serve."""
+    ours = {node: node.digest() for node in plan.states}
+    joined = set(wanted) - set(ours.values())
+    forms: dict[Relation, Relation] = {}
+    states: dict[Relation, State] = {}
+
+    def add_parts(join: Join) -> None:
+        form = _around_wanted(join, joined)
+        if form is None:
+            return
+        forms[join] = form
+        for part in higher_order.parts(form):
+            for below in whole_joins(part):
+                add_parts(below)
+            if part.digest() in joined:
+                states[part] = RowState(part, id_of(part))
+
+    tops = set(whole_joins(plan.root)) if joined else set()
+    for node in plan.root.walk():  # a part reads what is below its join
+        if node in tops:
+            add_parts(node)
+        if node in plan.states and (plan.states[node] is plan.own or ours[node] in wanted):
+            states[node] = plan.states[node]
+    if plan.own is not None:
+        states.setdefault(plan.root, plan.own)
+    return Maintenance(plan.root, states, forms, plan.own)
+
+
+def _around_wanted(join: Join, wanted: Collection[str]) -> Project | None:
+    """A join around the input most of whose parts are wanted; None where none is."""
+    if not wanted:
+        return None
+    found = [
+        higher_order.around(join, i) for i in range(len(higher_order.spread(join).inner.inputs))
+    ]
+    counts = [
+        0 if form is None else sum(p.digest() in wanted for p in higher_order.parts(form))
+        for form in found
+    ]
+    most = max(counts)
+    return found[counts.index(most)] if most else None
+
+
+def is_repeatable(node: Relation) -> bool:
+    """Does an operator give the same rows, to the last bit, when it is computed again? If not,
+    its change cannot be told without the rows that it gave."""
+    match node:
+        case Aggregate():
+            return all(
+                agg.name in REPEATABLE and not agg.text and agg.type not in (FLOAT, DOUBLE)
+                for agg in node.aggs
+            )
+        case Window():
+            return all(call.type not in (FLOAT, DOUBLE) for call in node.calls)
+        case Opaque():
+            return False
+    return True
+
+
+def whole_joins(root: Relation) -> Iterator[Join]:
     """Inner joins that are not part of a larger one."""
     seen: set[Relation] = set()
     for node in reversed(list(root.walk())):  # those above first

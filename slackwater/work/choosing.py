@@ -12,6 +12,7 @@ from slackwater.planner.choice import (
     HIGHER_ORDER,
     INCREMENTAL,
     PLAIN,
+    TIE,
     Candidate,
     choose,
     is_worth_building,
@@ -20,6 +21,7 @@ from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.time import NEW
 from slackwater.work.costing import costing
+from slackwater.work.keeping import Keeping
 from slackwater.work.upkeep import Following, Upkeep
 
 MISSING = "STATE_MISSING"
@@ -68,6 +70,8 @@ class _Choosing:
 
     def choice(self, by_cost: bool) -> Choice:
         """Which way, and which there are."""
+        if self._upkeep.keeping is not None:
+            return self._under_budget(self._upkeep.keeping, by_cost)
         if not by_cost and self._is_small():
             method = FULL if self._impossible else INCREMENTAL
             way = None if self._impossible else self._upkeep.following(self._plan)
@@ -79,6 +83,46 @@ class _Choosing:
             chosen = replace(chosen, engine="")
         way, building = self._ways.get(chosen.method), self._building(candidates, chosen)
         return Choice(chosen, candidates, way, building, self._spark.is_running)
+
+    def _under_budget(self, keeping: Keeping, by_cost: bool) -> Choice:
+        """By changes with the states that are there, or anew; either way with those that are kept
+        for what comes next, which have to be built where they are not there."""
+        anew, running = self._plan, self._spark.is_running
+        in_full = FULL if anew.kept else PLAIN
+        there = {s.id for s in keeping.now.kept}
+        new = [s for s in anew.kept if s.id not in there]
+        building = anew if new else None
+        if not by_cost and self._is_small():
+            chosen = Candidate(in_full if self._impossible else INCREMENTAL, "")
+            if self._impossible:
+                return Choice(chosen, running=running)
+            return Choice(chosen, (), self._upkeep.following(keeping.now), building, running)
+        candidates = [*self._by_stored(keeping), *self._with_kept(in_full, by_cost)]
+        engine = self._upkeep.world.house.runner.placement
+        cost = self._costing.of_building(new, anew, "spark" if engine == "spark" else "local")
+        extra = {INCREMENTAL: cost - TIE}  # in a tie, changes are followed
+        possible = [c for c in candidates if not c.reasons]
+        chosen = min(
+            possible,
+            key=lambda c: c.cpu + extra.get(c.method, 0.0),
+            default=Candidate(in_full if self._impossible else INCREMENTAL, ""),
+        )
+        if self._is_load:  # by the size of what is read
+            chosen = replace(chosen, engine="")
+        way = self._ways.get(chosen.method)
+        return Choice(chosen, candidates, way, None if way is None else building, running)
+
+    def _by_stored(self, keeping: Keeping) -> list[Candidate]:
+        if self._is_load:
+            return [Candidate(INCREMENTAL, e, reasons=self._impossible) for e in ENGINES]
+        self._ways[INCREMENTAL] = way = self._upkeep.following(keeping.now)
+        return self._costing.by_changes(INCREMENTAL, way, self._impossible)
+
+    def _with_kept(self, method: str, by_cost: bool) -> list[Candidate]:
+        if not by_cost and not self._impossible:
+            return [Candidate(method, e, reasons=("CHANGES_ARE_FOLLOWED",)) for e in ENGINES]
+        found = self._costing.in_full(self._plan, self._upkeep.anew(self._plan))
+        return [replace(candidate, method=method) for candidate in found]
 
     def _is_small(self) -> bool:
         interval, runner = self._upkeep.interval, self._upkeep.world.house.runner

@@ -20,6 +20,7 @@ REASONS = {
     "NO_EQUALITY_IN_JOIN": "without an equality, any row may match a changed one",
     "NO_GROUP_BY": "an aggregate of all rows that cannot be corrected, only computed anew",
     "OFFSET_WITHOUT_LIMIT": "rows in order without an end",
+    "STATE_NOT_KEPT": "what would spare it is not kept within the view's state_budget",
     "BUFFER_REFILLED": "too many of the first rows in order had left",
 }
 """Reason codes with what they mean. Those of expressions that only Spark knows are Spark's."""
@@ -30,6 +31,7 @@ REWRITES = {
     "NO_EQUALITY_IN_JOIN": "Add an equality between both sides to the condition.",
     "NO_GROUP_BY": "Add GROUP BY, or sum exact types (DECIMAL) instead of DOUBLE.",
     "OFFSET_WITHOUT_LIMIT": "Add LIMIT.",
+    "STATE_NOT_KEPT": "Give the view a larger state_budget.",
     "FULL_BY_OPTION": "Set refresh = 'auto'.",
 }
 """What to write instead, where there is a way."""

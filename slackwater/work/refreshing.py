@@ -33,6 +33,7 @@ from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.goals import refresh_mode
 from slackwater.work.house import House
+from slackwater.work.keeping import kept_under_budget
 from slackwater.work.reasons import REWRITES
 from slackwater.work.side_by_side import side_by_side
 from slackwater.work.upkeep import Upkeep, Upkept
@@ -53,6 +54,7 @@ class RefreshReport:
     steps: list[StepReport] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)  # what was done where, and why
     choice: Choice | None = None  # the ways there were, and what they were expected to cost
+    states: dict[str, Any] | None = None  # what is kept of the view, where it has a budget
 
     @property
     def engine(self) -> str:
@@ -213,7 +215,7 @@ class _Work:
         reasons = self._reasons(view, upkeep, met)
         updates: list[Update] = []
         if not self._is_due(view, seen, reasons):
-            report = RefreshReport(view.name, view.version, "none", [])
+            report, updates = self._left_alone(upkeep)
         else:
             done, choice = self._upkept(upkeep, reasons, met)
             updates, report = done.updates, self._report(view, done, choice)
@@ -221,6 +223,14 @@ class _Work:
                 self._queries[view.id] = relation
         report.seconds = time.perf_counter() - started
         return report, updates, seen
+
+    def _left_alone(self, upkeep: Upkeep) -> tuple[RefreshReport, list[Update]]:
+        """Nothing changed; but the view may have been given a smaller budget."""
+        view, met = upkeep.view, Upkept("none", [], 0)
+        if self.world.snapshot.states(view.id):
+            upkeep.keeping = kept_under_budget(upkeep, upkeep.maintenance(), anew=False)
+            met = upkeep.settled(met)
+        return RefreshReport(view.name, view.version, "none", [], states=met.states), met.updates
 
     def _is_due(self, view: View, seen: dict[str, Any], reasons: list[str]) -> bool:
         if view.refreshed_at is None or seen != dict(view.as_of):
@@ -250,7 +260,7 @@ class _Work:
         plan, reasons = _planned(upkeep, reasons)
         choice = self._choice(upkeep, plan, reasons)
         upkeep.engine = choice.chosen.engine
-        return self._done(upkeep, plan, choice, reasons), choice
+        return upkeep.settled(self._done(upkeep, plan, choice, reasons)), choice
 
     def _choice(self, upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Choice:
         by_cost = self._option(upkeep.view) == "auto" and not self._is_read(upkeep.view)
@@ -271,7 +281,7 @@ class _Work:
     ) -> Upkept:
         view, method = upkeep.view, choice.chosen.method
         if choice.following is None:
-            if method == PLAIN or not reasons:
+            if not set(reasons) - {MISSING} and (method == PLAIN or not reasons):
                 reasons = ["CHANGE_TOO_LARGE"]
             self._refuse_strict(view, reasons)
             return upkeep.plain(reasons) if method == PLAIN else _recomputed(upkeep, plan, reasons)
@@ -318,6 +328,7 @@ class _Work:
             steps=done.steps,
             operators=done.operators,
             choice=choice,
+            states=done.states,
         )
 
     def _tell(
@@ -360,6 +371,7 @@ class _Work:
             "chosen": report.choice.to_json(report.engine) if report.choice else None,
             "reasons": report.reasons,
             "operators": report.operators,
+            "states": report.states,
             "sources": sizes,
             "rows": report.rows,
             "seconds": report.seconds,
@@ -370,6 +382,10 @@ class _Work:
 def _planned(upkeep: Upkeep, reasons: list[str]) -> tuple[Maintenance, list[str]]:
     """How the view is maintained, and why it has to be computed anew first."""
     plan = upkeep.maintenance()
+    upkeep.keeping = kept_under_budget(upkeep, plan, anew=bool(reasons))
+    if upkeep.keeping is not None:
+        missing = [] if upkeep.keeping.is_possible else [MISSING]
+        return upkeep.keeping.next, reasons or missing
     return plan, reasons or ([MISSING] if upkeep.missing(plan) else [])
 
 

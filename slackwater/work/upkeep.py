@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slackwater.algebra.explain import describe
 from slackwater.algebra.relation import Join, Relation, under_names
@@ -29,6 +29,9 @@ from slackwater.work.preaggregation import Preaggregation
 from slackwater.work.promises import relied_on
 from slackwater.work.world import World
 
+if TYPE_CHECKING:
+    from slackwater.work.keeping import Keeping
+
 
 @dataclass
 class Upkept:
@@ -40,6 +43,7 @@ class Upkept:
     updates: list[model.Update] = field(default_factory=list)
     steps: list[StepReport] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)
+    states: dict[str, Any] | None = None  # what became of them, where there is a budget
 
 
 @dataclass(frozen=True)
@@ -60,26 +64,30 @@ class Upkeep:
         self.view = view
         self.query = query
         self.interval = Interval(world, view)
-        self._known = {s.signature: s for s in world.snapshot.states(view.id)}
+        self.known = {s.signature: s for s in world.snapshot.states(view.id)}
+        """The states that are stored, by signature."""
         self._fresh: dict[str, str] = {}  # ids of states that are not stored yet
         self._steps: list[StepReport] = []
         self._touched: set[str] = set()
         self.engine = ""
         """Where steps run; empty: by the size of what they read."""
+        self.keeping: Keeping | None = None
+        """Which states are kept after this, where the view has a budget for them."""
 
     def maintenance(self) -> Maintenance:
         """The view's normal form and states, under the ids that they are stored under."""
-        return maintenance(self.query, self.view.id, self.view.schema, self._id_of)
+        return maintenance(self.query, self.view.id, self.view.schema, self.id_of)
 
     def higher_order(self, plan: Maintenance) -> Maintenance | None:
         """The same with what the largest change is joined with kept; None where that is nothing
         but stored relations."""
-        return with_parts_kept(plan, self._most_changed, self._id_of)
+        return with_parts_kept(plan, self._most_changed, self.id_of)
 
-    def _id_of(self, node: Relation) -> str:
+    def id_of(self, node: Relation) -> str:
+        """What a state of an operator is stored under."""
         signature = node.digest()
-        if signature in self._known:
-            return self._known[signature].id
+        if signature in self.known:
+            return self.known[signature].id
         return self._fresh.setdefault(signature, new_id("s"))
 
     def _most_changed(self, join: Join) -> int | None:
@@ -94,11 +102,11 @@ class Upkeep:
 
     def _has_parts(self, join: Join, pivot: int) -> bool:
         form = around(join, pivot)
-        return form is not None and all(p.digest() in self._known for p in parts(form))
+        return form is not None and all(p.digest() in self.known for p in parts(form))
 
     def missing(self, plan: Maintenance) -> list[State]:
         """The states that a refresh by changes needs and that are not there."""
-        stored = {s.id for s in self._known.values()}
+        stored = {s.id for s in self.known.values()}
         return [s for s in plan.kept if s.id not in stored]
 
     # -- anew
@@ -106,7 +114,7 @@ class Upkeep:
     def plain(self, reasons: list[str]) -> Upkept:
         """Compute the view's rows alone: a query that is always computed in full."""
         self._replace("recompute", self.view, zset.with_weight(self.query))
-        drops: list[model.Update] = [Drop(s.id) for s in self._known.values()]
+        drops: list[model.Update] = [Drop(s.id) for s in self.known.values()]
         return self._full(reasons, drops)
 
     def anew(self, plan: Maintenance) -> dict[str, Relation]:
@@ -144,9 +152,13 @@ class Upkeep:
         return replace(done, updates=updates)
 
     def _dropped(self, plan: Maintenance) -> list[model.Update]:
-        """The states that a plan does not bring along."""
-        kept = {s.id for s in plan.kept}
-        return [Drop(s.id) for s in self._known.values() if s.id not in kept]
+        """The states that a plan does not bring along, or that are not kept any more."""
+        kept = {s.id for s in plan.kept if self._stays(s)}
+        return [Drop(s.id) for s in self.known.values() if s.id not in kept]
+
+    def _stays(self, state: State) -> bool:
+        """Is it kept after this?"""
+        return self.keeping is None or state.id in {s.id for s in self.keeping.next.kept}
 
     def _replace(self, what: str, target: State | View, relation: Relation) -> None:
         rows = _for(target, relation)
@@ -159,7 +171,7 @@ class Upkeep:
         """The catalog's entry of a state built anew."""
         signature = state.node.digest()
         written = ReplaceSegments(state.id, self._written(state.id))
-        if signature in self._known:
+        if signature in self.known:
             return [written]
         made = model.State(state.id, state.id, state.schema, 0, self.view.id, state.kind, signature)
         return [CreateState(made), written]
@@ -202,7 +214,7 @@ class Upkeep:
         for buffer in buffers:
             if not self._is_enough(buffer):
                 self._refill(buffer, deltas, changes)
-        ids = [s.id for s in plan.kept] + [self.view.id]
+        ids = [s.id for s in plan.kept if self._stays(s)] + [self.view.id]
         updates: list[model.Update] = [
             AddSegments(id, self._written(id)) for id in ids if self._written(id)
         ]
@@ -241,6 +253,28 @@ class Upkeep:
             weights += columns.column(WEIGHT).to_pylist()
         return state.is_enough(ends, weights)
 
+    # -- within a budget
+
+    def settled(self, done: Upkept) -> Upkept:
+        """The same with no more bytes kept than the view's budget allows: what turns out to take
+        more room than expected is let go in the same commit."""
+        if self.keeping is None:
+            return done
+        ids = self._left(done.updates)
+        measured = {s: sum(x.bytes for x in self.interval.segments(i, NEW)) for s, i in ids.items()}
+        kept = self.keeping.fitting(measured)
+        gone = {ids[s] for s in ids if s not in kept}
+        updates = [u for u in done.updates if _id(u) not in gone]
+        updates += [Drop(s.id) for s in self.known.values() if s.id in gone]
+        return replace(done, updates=updates, states=self.keeping.told(measured, kept))
+
+    def _left(self, updates: list[model.Update]) -> dict[str, str]:
+        """The states that there are after some updates, by signature."""
+        dropped = {u.id for u in updates if isinstance(u, Drop)}
+        found = {s.signature: s.id for s in self.known.values() if s.id not in dropped}
+        made = [u.state for u in updates if isinstance(u, CreateState)]
+        return found | {s.signature: s.id for s in made}
+
     def forget(self) -> None:
         """As if nothing had been done for the view."""
         self._steps = []
@@ -263,6 +297,13 @@ class Upkeep:
 
     def _written(self, id: str) -> tuple[model.Segment, ...]:
         return tuple(self.world.pending.added.get(id, ()))
+
+
+def _id(update: model.Update) -> str | None:
+    """Of the relation that an update of segments or states is about."""
+    if isinstance(update, CreateState):
+        return update.state.id
+    return update.id if isinstance(update, AddSegments | ReplaceSegments) else None
 
 
 def _for(target: State | View, relation: Relation) -> Relation:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slackwater.algebra.expr import columns
-from slackwater.algebra.relation import Aggregate, Join, Opaque, Relation, Window
+from slackwater.algebra.relation import Aggregate, Join, Opaque, Relation, TopK, Window
 from slackwater.tvr import zset
 from slackwater.tvr.laws.keyed import affected, over, shared_partition
 from slackwater.tvr.laws.linear import LINEAR
 from slackwater.tvr.restrict import Keys, restrict
+from slackwater.tvr.states.sums import is_invertible
 from slackwater.tvr.time import CHANGE, weighted_scan
 from slackwater.types import Field, Schema
 
@@ -95,7 +96,9 @@ def reason(node: Relation) -> str:
         case Window():
             return "NO_PARTITION_BY"
         case Aggregate():
-            return "NO_GROUP_BY"
+            return "STATE_NOT_KEPT" if is_invertible(node) else "NO_GROUP_BY"
+        case TopK(limit=int()):
+            return "STATE_NOT_KEPT"
         case Opaque():
             return node.reason
     return "OFFSET_WITHOUT_LIMIT"

@@ -1,0 +1,221 @@
+"""What a view keeps between its refreshes under a budget: decided before each, for the next.
+
+States are built while a refresh runs, so that it is decided before which are kept after it: for the
+change that is expected then, by what the laws would cost with them and without (`planner/outline`,
+`planner/budget`). What is decided holds until sizes or expectations are different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+from slackwater.catalog.model import Segment
+from slackwater.planner.budget import Frontier, Kept, Operator, Point, choose, frontier
+from slackwater.planner.choice import FUTURE
+from slackwater.planner.outline import Candidate, Outline
+from slackwater.stats.rows import Change, Rows
+from slackwater.timing import parse_size
+from slackwater.tvr.maintenance import Maintenance, is_repeatable, keeping
+from slackwater.tvr.time import NEW
+from slackwater.work.arriving import LastArrivals
+from slackwater.work.goals import effective_options
+
+if TYPE_CHECKING:
+    from slackwater.work.upkeep import Upkeep
+
+FILE_BYTES = 1_500
+"""Of a file without rows."""
+BYTES_PER_VALUE = 6.0
+"""Where nothing is stored yet from which it could be told."""
+ENOUGH_ROWS = 1_000
+"""Of so many stored rows, their size tells that of others."""
+REMEMBERED = 20
+"""Of so many refreshes, the sizes of states are remembered."""
+
+
+def kept_under_budget(upkeep: Upkeep, plan: Maintenance, anew: bool) -> Keeping | None:
+    """What a view keeps; None where it has no budget. `anew`: all states would have to be built."""
+    options = effective_options(upkeep.view, upkeep.world.snapshot.settings)
+    if "state_budget" not in options:
+        return None
+    return Keeping(upkeep, plan, parse_size(options["state_budget"]), anew)
+
+
+@dataclass
+class Keeping:
+    """One view in one refresh."""
+
+    upkeep: Upkeep
+    plan: Maintenance
+    budget: int
+    anew: bool
+
+    # -- with what it goes on
+
+    @cached_property
+    def now(self) -> Maintenance:
+        """With the states that are stored, to follow changes by."""
+        return self._with({} if self.anew else self.upkeep.known)
+
+    @cached_property
+    def next(self) -> Maintenance:
+        """With the states that are kept afterwards."""
+        return self._with(self.wanted)
+
+    @property
+    def is_possible(self) -> bool:
+        """Can changes be followed with what is stored?"""
+        return all(node in self.now.states or is_repeatable(node) for node in self.plan.states)
+
+    def _with(self, signatures: Collection[str]) -> Maintenance:
+        return keeping(self.plan, signatures, self.upkeep.id_of)
+
+    # -- which are kept
+
+    @cached_property
+    def wanted(self) -> frozenset[str]:
+        """The signatures of the states to keep."""
+        decided, view = self.upkeep.world.house.keeper.decided, self.upkeep.view.id
+        before, found = decided.get(view, (None, frozenset()))
+        if before != self._from:
+            found = self._chosen(self._sizes).states
+            decided[view] = self._from, found
+        return found
+
+    def fitting(self, measured: Mapping[str, float]) -> frozenset[str]:
+        """Of the states that there are now, by signature with their bytes, those that stay."""
+        if sum(measured.values()) <= self.budget:
+            return frozenset(measured)
+        self.upkeep.world.house.keeper.decided.pop(self.upkeep.view.id, None)
+        there = {s: Kept(size) for s, size in measured.items()}
+        return self._chosen(self._sizes, there).states & measured.keys()
+
+    def _chosen(self, sizes: Mapping[str, Kept], there: Mapping[str, Kept] | None = None) -> Point:
+        """The cheapest that fits; of those that are there alone, if it is told which."""
+        if there is not None:
+            sizes = {s: there.get(s, Kept(self.budget + 1.0)) for s in sizes}
+        points: Frontier = frontier(self._root, sizes, self.budget)
+        found = choose(points, self.budget)
+        return found or Point(0.0, (0.0, 0.0, 0.0))
+
+    # -- from what that is decided
+
+    @cached_property
+    def expected(self) -> Mapping[str, Change]:
+        """What comes until the next refresh."""
+        arrivals = self.upkeep.world.house.keeper.arrivals or self._last
+        return arrivals.expected_changes(self.upkeep.view)
+
+    @cached_property
+    def _last(self) -> LastArrivals:
+        return LastArrivals(self.upkeep.interval)
+
+    @cached_property
+    def _from(self) -> Hashable:
+        """Equal where the decision would be: sizes within a half, as what was expected then."""
+        sizes = [
+            (id, _size(self._last.rows(id)), _size(self.expected.get(id, Change()).rows))
+            for id in self.upkeep.view.depends
+        ]
+        stored = [(s, _size(self._stored(s))) for s in sorted(self.upkeep.known)]
+        parts = self.upkeep.world.house.keeper.joined_parts
+        return (self.upkeep.view.sql, self.budget, self.anew, parts, tuple(sizes), tuple(stored))
+
+    @cached_property
+    def _outline(self) -> Outline:
+        house = self.upkeep.world.house
+        model = house.experience.of(self.upkeep.view.name).model
+        engine = "spark" if house.runner.placement == "spark" else "local"
+        rows = {
+            id: Rows(self._last.rows(id), self.expected.get(id, Change()))
+            for id in self.upkeep.view.depends
+        }
+        return Outline(
+            self.plan,
+            rows,
+            house.profiling.known(),
+            lambda work: model.seconds(work, engine),
+            self.upkeep.interval.weighted,
+            parts=house.keeper.joined_parts,
+        )
+
+    @cached_property
+    def _root(self) -> Operator:
+        return self._outline.operator()
+
+    @cached_property
+    def _sizes(self) -> dict[str, Kept]:
+        """What each state takes: its bytes, and its part of what it costs to build."""
+        assert self._root is not None  # which finds the candidates
+        found = {}
+        for signature, candidate in self._outline.candidates.items():
+            there = signature in self.upkeep.known and not self.anew
+            build = 0.0 if there else candidate.build_seconds / FUTURE
+            found[signature] = Kept(self._bytes(signature, candidate), build)
+        return found
+
+    def _bytes(self, signature: str, candidate: Candidate) -> float:
+        known = self._stored(signature) or self._remembered.get(signature)
+        values = candidate.rows * (len(candidate.state.schema) + 1)
+        return known or FILE_BYTES + values * self._bytes_per_value
+
+    def _stored(self, signature: str) -> float:
+        known = self.upkeep.known.get(signature)
+        return 0.0 if known is None else _bytes_of(self.upkeep.interval.segments(known.id, NEW))
+
+    @cached_property
+    def _remembered(self) -> dict[str, float]:
+        """By signature, what states took when they were last written."""
+        view, house = self.upkeep.view, self.upkeep.world.house
+        found: dict[str, float] = {}
+        for event in house.catalog.events(relation=view.id, kind="refresh", limit=REMEMBERED):
+            for state in (event.body.get("states") or {}).get("measured", ()):
+                found.setdefault(state["signature"], state["bytes"])
+        return found
+
+    @cached_property
+    def _bytes_per_value(self) -> float:
+        """As of the states that are stored, or else of the sources."""
+        interval = self.upkeep.interval
+        states = [(s.id, len(s.schema)) for s in self.upkeep.known.values()]
+        sources = [
+            (id, len(interval.world.snapshot.get(id).schema))
+            for id in self.upkeep.view.depends
+            if interval.external(id) is None
+        ]
+        for stored in (states, sources):
+            found = [(interval.segments(id, NEW), width + 1) for id, width in stored]
+            rows = sum(s.rows for segments, _ in found for s in segments)
+            if rows >= ENOUGH_ROWS:
+                size = sum(s.bytes for segments, _ in found for s in segments)
+                return size / sum(s.rows * width for segments, width in found for s in segments)
+        return BYTES_PER_VALUE
+
+    # -- telling
+
+    def told(self, measured: Mapping[str, float], kept: Collection[str]) -> dict[str, Any]:
+        """What became of the states, as plain data; `measured` are the bytes of those written."""
+        plans = (self.now, self.next)
+        names = {s.node.digest(): s.name for plan in plans for s in plan.kept}
+        names = {s: known.kind for s, known in self.upkeep.known.items()} | names
+        gone = [s for s in dict.fromkeys([*self.upkeep.known, *measured]) if s not in kept]
+        return {
+            "budget": self.budget,
+            "bytes": round(sum(size for s, size in measured.items() if s in kept)),
+            "kept": [names[s] for s in measured if s in kept],
+            "dropped": [names[s] for s in gone],
+            "measured": [{"signature": s, "bytes": round(b)} for s, b in measured.items()],
+        }
+
+
+def _size(rows: float) -> int:
+    """Equal for sizes within about a half of each other."""
+    return round(2 * log2(1 + rows))
+
+
+def _bytes_of(segments: Collection[Segment]) -> float:
+    return float(sum(s.bytes for s in segments))
