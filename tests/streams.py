@@ -396,7 +396,7 @@ def opening(**settings: Any) -> Opening:
             if not settings:
                 yield db, db
                 return
-            with slackwater.connect(folder, **followed, **settings) as refresher:
+            with slackwater.connect(folder, **(followed | settings)) as refresher:
                 yield db, refresher
 
     return opened
