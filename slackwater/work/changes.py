@@ -36,9 +36,11 @@ from slackwater.sql import build
 from slackwater.sql.assign import Target
 from slackwater.sql.dml import Check, Delta, bind_change, stored
 from slackwater.sql.statements import Change, Truncate
+from slackwater.stats.rows import Change as Rows
 from slackwater.tvr import zset
 from slackwater.tvr.time import CHANGE
 from slackwater.types import BIGINT, BOOLEAN, WEIGHT, Field, Schema
+from slackwater.work.arrivals import tally, told
 from slackwater.work.house import House
 from slackwater.work.incoming import incoming, weighted
 from slackwater.work.world import Pending, World
@@ -55,6 +57,7 @@ class Transaction:
         self.run: Run | None = None
         self.reports: list[StepReport] = []
         self.counts: dict[str, dict[str, int]] = {}
+        self.tallies: dict[str, Rows] = {}
 
     # -- what may be done inside
 
@@ -136,6 +139,7 @@ class Transaction:
             elif segments:
                 updates.append(AddSegments(id, segments))
             body = {"run": run.id, "table": table.name, "rows": self.counts.get(id, {})}
+            body["change"] = told(self.tallies.get(id, Rows()))
             updates.append(WriteEvent(Event("change", id, self.house.timestamp(), body)))
         updates.append(FinishRun(run.id, measurements(self.reports)))
         return updates
@@ -185,6 +189,7 @@ class Transaction:
         require_not_null(segments, table.schema, self.house.storage, table.name)
         self.pending.add(table.id, segments)
         self.reports.append(written.report)
+        self.tallies[table.id] = self.tallies.get(table.id, Rows()) + tally(kind, segments)
         return self._count(table, kind, sum(s.rows for s in segments))
 
     def _count(self, table: Table, kind: str, written: int) -> int:
