@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -33,8 +34,8 @@ from slackwater.work import (
 )
 from slackwater.work.changes import Transaction
 from slackwater.work.compacting import CompactReport
-from slackwater.work.house import House, Settings
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.house import Clock, House, Settings
+from slackwater.work.refreshing import RefreshReport, Telling
 from slackwater.work.tidying import Tidier
 from slackwater.work.verifying import Verification
 
@@ -48,7 +49,8 @@ def connect(path: str | Path, *, create: bool = True, **settings: Any) -> Wareho
     SQLite), `spark` (a session of yours), `spark_master`, `spark_config`,
     `lease_wait_seconds`, `load_bytes`, `query_bytes`, `local_memory`, `compact` (False: small
     segments are merged only when asked for), `at_once` (how many views are refreshed side by
-    side), `preaggregation` ('auto', 'on', 'off': are changes summed up before they are joined).
+    side), `preaggregation` ('auto', 'on', 'off': are changes summed up before they are joined),
+    `clock` (what time it is, if not the machine's).
     """
     root = _folder(path, create, bool(settings.get("catalog_url")))
     try:
@@ -221,14 +223,30 @@ class Warehouse:
 
     # -- views
 
-    def refresh(self, *names: str, full: bool = False) -> list[RefreshReport]:
-        """Bring views (all, if none is named) and the views they read to one version."""
+    def refresh(
+        self, *names: str, full: bool = False, telling: Telling | None = None
+    ) -> list[RefreshReport]:
+        """Bring views (all, if none is named) and the views they read to one version.
+
+        `telling` is called with the reports before the commit; the events that it returns become
+        visible with it.
+        """
         self._require_open()
         self._require_no_transaction("REFRESH")
         chosen = names or tuple(v.name for v in self._house.catalog.snapshot().views())
-        reports = refreshing.refresh(self._house, chosen, full)
+        reports = refreshing.refresh(self._house, chosen, full, telling)
         self._tidier.changed(r.view for r in reports if r.mode != "none")
         return reports
+
+    def scheduler(self, clock: Clock | None = None, **options: Any) -> Any:
+        """What refreshes views by their schedules: a `slackwater.service.scheduler.Scheduler`.
+
+        Options: `poll_seconds` from one look at the sources to the next, `paces` (what is run
+        early), `listener` (called with all that is done).
+        """
+        self._require_open()
+        service = import_module("slackwater.service.scheduler")  # it stands below, and needs us
+        return service.Scheduler(self, self._house, clock, **options)
 
     def compact(self, name: str | None = None) -> list[CompactReport]:
         """Merge the segments of a table or view (all, if none is named) and of its states.

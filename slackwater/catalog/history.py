@@ -12,7 +12,7 @@ from slackwater.catalog.tables import events, measurements, settings
 
 
 def recent_events(
-    database: Database, relation: str | None, kind: str | None, limit: int
+    database: Database, relation: str | None, kind: str | None, limit: int, since: str | None = None
 ) -> tuple[Event, ...]:
     """The newest events, newest first."""
     query = select(events).order_by(events.c.row_id.desc()).limit(limit)
@@ -20,6 +20,8 @@ def recent_events(
         query = query.where(events.c.relation_id == relation)
     if kind is not None:
         query = query.where(events.c.kind == kind)
+    if since is not None:
+        query = query.where(events.c.at >= since)  # texts of one form sort as their moments do
     with database.reading() as connection:
         rows = connection.execute(query).all()
     return tuple(Event(row.kind, row.relation_id, row.at, row.body) for row in rows)

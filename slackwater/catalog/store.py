@@ -136,10 +136,14 @@ class Catalog:
             self.abort_run(run, "ended without a commit")
 
     def events(
-        self, relation: str | None = None, kind: str | None = None, limit: int = 100
+        self,
+        relation: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        since: str | None = None,
     ) -> tuple[Event, ...]:
         """The newest events, newest first."""
-        return history.recent_events(self._database, relation, kind, limit)
+        return history.recent_events(self._database, relation, kind, limit, since)
 
     def runs(self, limit: int = 100) -> tuple[RunRecord, ...]:
         """The newest runs, newest first."""

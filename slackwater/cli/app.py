@@ -18,6 +18,7 @@ from slackwater.cli import (
     ingest,
     inspecting,
     refreshing,
+    running,
     statements,
 )
 from slackwater.cli.context import Session
@@ -126,6 +127,7 @@ app.command("sql")(statements.sql)
 app.command("ingest")(ingest.ingest)
 app.command("refresh")(refreshing.refresh)
 app.command("verify")(refreshing.verify)
+app.command("run")(running.run)
 app.command("explain")(inspecting.explain)
 app.command("status")(inspecting.status)
 app.command("history")(inspecting.history)

@@ -7,7 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from slackwater.cli.context import Session, session
-from slackwater.cli.output import print_json, print_table, size, table
+from slackwater.cli.output import counted, print_json, print_table, size, table
+
+DAYS = 2
+"""Whose costs are shown as text; `--json` has a week."""
 
 
 def explain(
@@ -32,7 +35,7 @@ def status(
     ctx: typer.Context,
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
-    """Show tables, views and what is kept for them: version, rows, bytes, which are behind."""
+    """Show tables, views, their goals and costs, and what is kept for them."""
     own = session(ctx)
     with own.open() as db:
         found = db.status()
@@ -45,6 +48,8 @@ def status(
     print_table(
         own.out, table((*names, "as of", "fresh"), map(_viewed, found["views"]), title="Views")
     )
+    goals = ("name", "schedule", "next due", "within", "kept", "missed", "CPU s by day", "states")
+    print_table(own.out, table(goals, map(_scheduled, found["views"]), title="Goals"))
     states = [(v["name"], s) for v in found["views"] for s in v["states"]]
     if states:
         names = ("view", "state", "version", "rows", "size", "segments")
@@ -82,6 +87,25 @@ def _stored(entry: dict[str, Any]) -> tuple[Any, ...]:
 def _viewed(entry: dict[str, Any]) -> tuple[Any, ...]:
     seen = ", ".join(f"{name} {at}" for name, at in (entry.get("as_of") or {}).items())
     return (*_stored(entry), seen, "yes" if entry.get("fresh") else "no")
+
+
+def _scheduled(entry: dict[str, Any]) -> tuple[Any, ...]:
+    """When a view is due, how its goals were kept, what it cost, and the room its states take."""
+    due = str(entry["next_due"] or "")[:19].replace("T", " ")
+    if entry["rows_until_due"] is not None:
+        due = f"in {counted(entry['rows_until_due'], 'row')}"
+    days = sorted(entry["cpu_seconds"].items(), reverse=True)[:DAYS]
+    budget = entry["state_budget"]
+    return (
+        entry["name"],
+        entry["schedule"],
+        due or "-",
+        entry["within"] or "-",
+        entry["goals_kept"],
+        entry["goals_missed"],
+        ", ".join(f"{day}: {cpu:.2f}" for day, cpu in days) or "-",
+        size(entry["state_bytes"]) + (f" of {size(budget)}" if budget is not None else ""),
+    )
 
 
 def _count(value: int | None) -> str:

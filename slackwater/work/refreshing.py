@@ -33,6 +33,7 @@ from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.goals import refresh_mode
 from slackwater.work.house import House
+from slackwater.work.interval import Interval
 from slackwater.work.keeping import kept_under_budget
 from slackwater.work.reasons import REWRITES
 from slackwater.work.side_by_side import side_by_side
@@ -75,7 +76,7 @@ def refresh(
     house: House, names: Sequence[str], full: bool, telling: Telling | None = None
 ) -> list[RefreshReport]:
     """Bring views, and the views they read, to the newest version of their tables."""
-    wanted = _order(World(house, house.catalog.snapshot(), defining=True), names)
+    wanted = order(World(house, house.catalog.snapshot(), defining=True), names)
     if not wanted:
         return []
     with (
@@ -85,7 +86,7 @@ def refresh(
     ):
         work = _Work(World(house, snapshot, Pending(), defining=True), run, full, set(names))
         with work.world.steady_files():
-            work.refresh(_order(work.world, names))
+            work.refresh(order(work.world, names))
         told = [] if telling is None else [WriteEvent(event) for event in telling(work.reports)]
         house.catalog.commit(
             [run.requirement, *lease.requirements, *work.requires], [*work.updates(), *told]
@@ -107,10 +108,12 @@ class Ways:
     reasons: list[str]
 
 
-def ways(house: House, view: View) -> Ways:
-    """How a view would be refreshed now, and how else. Nothing is done."""
+def ways(house: House, view: View, interval: Callable[[World], Interval] | None = None) -> Ways:
+    """How a view would be refreshed now, or over another interval, and how else. Nothing is
+    done."""
     world = World(house, house.catalog.snapshot(), Pending(), defining=True)
-    return _Work(world, Run("", "", "", "explain"), full=False, named=set()).ways(view)
+    work = _Work(world, Run("", "", "", "explain"), full=False, named=set())
+    return work.ways(view, interval(world) if interval else None)
 
 
 def publish(house: House, ids: Sequence[str]) -> None:
@@ -137,7 +140,7 @@ def _not_published(view: View, error: StateError) -> StateError:
     )
 
 
-def _order(world: World, names: Sequence[str]) -> list[View]:
+def order(world: World, names: Sequence[str]) -> list[View]:
     """The views and all they read, each after what it reads."""
     done: dict[str, View] = {}
 
@@ -266,10 +269,11 @@ class _Work:
         by_cost = self._option(upkeep.view) == "auto" and not self._is_read(upkeep.view)
         return choose_way(upkeep, plan, reasons, by_cost and not set(reasons) - {MISSING})
 
-    def ways(self, view: View) -> Ways:
-        """How a view would be refreshed now, and how else."""
+    def ways(self, view: View, interval: Interval | None = None) -> Ways:
+        """How a view would be refreshed now, or over another interval, and how else."""
         relation, met = definition(self.world, view)
         upkeep = Upkeep(self.world, self.run, view, relation)
+        upkeep.interval = interval or upkeep.interval
         reasons = self._reasons(view, upkeep, met)
         if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
             return Ways(upkeep, None, None, reasons)

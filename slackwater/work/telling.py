@@ -13,6 +13,7 @@ from slackwater.result import Result
 from slackwater.sql.build import count_star
 from slackwater.types import STRING, WEIGHT, Field, quote
 from slackwater.types import from_arrow as from_arrow_type
+from slackwater.work.accounts import Accounts
 from slackwater.work.house import House
 from slackwater.work.world import World
 
@@ -113,7 +114,8 @@ def status(house: House) -> dict[str, Any]:
     """Tables and views with their sizes and freshness."""
     world = World(house, house.catalog.snapshot(), defining=True)
     tables = [_table_status(house, world, t) for t in world.snapshot.tables()]
-    views = [_view_status(house, world, v) for v in world.snapshot.views()]
+    accounts = Accounts.read(house)
+    views = [_view_status(house, world, v, accounts) for v in world.snapshot.views()]
     return {
         "commit": world.snapshot.commit,
         "tables": sorted(tables, key=lambda r: str(r["name"]).lower()),
@@ -166,7 +168,8 @@ def _row_count(house: House, segments: tuple[Segment, ...]) -> int:
     return plain + int(pa.Table.from_batches(batches).column(0)[0].as_py())
 
 
-def _view_status(house: House, world: World, view: View) -> dict[str, Any]:
+def _view_status(house: House, world: World, view: View, accounts: Accounts) -> dict[str, Any]:
+    states = [_state_status(world, s) for s in world.snapshot.states(view.id)]
     names = [world.snapshot.get(id).name for id in view.depends]
     return {
         "name": view.name,
@@ -181,7 +184,8 @@ def _view_status(house: House, world: World, view: View) -> dict[str, Any]:
             for id, at in view.as_of.items()
             if id in world.snapshot
         },
-        "states": [_state_status(world, s) for s in world.snapshot.states(view.id)],
+        "states": states,
+        **accounts.of(world, view, sum(s["bytes"] for s in states)),
     } | _sums(house, world.segments(view.id))
 
 

@@ -1,0 +1,124 @@
+"""Early runs: units brought along between results, as their rows come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from slackwater.catalog.ids import timestamp
+from slackwater.catalog.model import Event, Table
+from slackwater.service.arriving import Arriving
+from slackwater.service.desk import Desk
+from slackwater.service.early import Slot
+from slackwater.service.told import EARLY, FAILED
+from slackwater.service.units import Paces, Unit
+from slackwater.timing import EveryRows
+from slackwater.work.standing import Standing
+from slackwater.work.waiting import rows_since
+from slackwater.work.world import World
+
+EVENTS = 200
+"""So many early runs are looked through for the last one of a unit."""
+
+
+class Pacing:
+    """The early runs of one scheduler."""
+
+    def __init__(self, desk: Desk, paces: Paces, arriving: Arriving) -> None:
+        self._desk = desk
+        self._paces = paces
+        self._arriving = arriving
+
+    def run(self, standings: Sequence[Standing], now: datetime) -> datetime | None:
+        """Run the units whose turn it is; when to look again at the latest."""
+        prices = self._desk.prices()
+        turns = [(slot, slot.when(now, prices)) for slot in self._slots(standings, now)]
+        ready = [slot for slot, when in turns if when is not None and when <= now]
+        if ready:
+            self._advance(ready, now)
+        return min((when for _, when in turns if when is not None and when > now), default=None)
+
+    def _slots(self, standings: Sequence[Standing], now: datetime) -> list[Slot]:
+        by_name = {s.view.name: s for s in standings}
+        fast = [unit for unit in self._paces.units(now) if unit.pace > 1]
+        done = self._done() if fast else {}
+        found = (self._slot(unit, by_name, done.get(unit.id, {}), now) for unit in fast)
+        return [slot for slot in found if slot is not None]
+
+    def _slot(
+        self, unit: Unit, by_name: dict[str, Standing], done: dict[str, Any], now: datetime
+    ) -> Slot | None:
+        """Between the last result that any of its views had and the next one that is due."""
+        own = [by_name[name] for name in unit.views if name in by_name]
+        served = [s for s in own if s.since is not None and s.view.refreshed_at is not None]
+        if not served:
+            return None
+        since = max(s.since for s in served if s.since is not None)
+        dues = [due for s in served if (due := s.schedule.next_due(now)) is not None]
+        until = min(dues, default=None)
+        tables = self._tables(unit, served)
+        arrived = sum(tables.values())
+        expected = [float(s.schedule.rows) for s in served if isinstance(s.schedule, EveryRows)]
+        if until is not None:
+            expected.append(self._expected(tables, since, now, until))
+        last = done["run"] if done.get("since") == timestamp(since.timestamp()) else 0
+        return Slot(unit, since, until, arrived, min(expected, default=0.0), last)
+
+    def _tables(self, unit: Unit, served: Sequence[Standing]) -> dict[Table, int]:
+        """What a unit reads, with the rows that have come since any of its views was served."""
+        house = self._desk.house
+        world = World(house, house.catalog.snapshot(), defining=True)
+        marks: dict[str, int] = {}
+        for id, mark in (item for s in served for item in s.marks.items()):
+            marks[id] = max(mark, marks.get(id, 0))
+        tables = [t for t in world.snapshot.tables() if t.id in (unit.tables or marks)]
+        return {table: rows_since(world, table, marks.get(table.id, 0)) for table in tables}
+
+    def _expected(
+        self, tables: Mapping[Table, int], since: datetime, now: datetime, until: datetime
+    ) -> float:
+        """Rows from one result to the next: as expected after the first or, where nobody knew
+        then, what has come and what is expected now."""
+        rows = self._arriving.rows
+        total = sum(rows(table, since, until) for table in tables)
+        return total or sum(here + rows(table, now, until) for table, here in tables.items())
+
+    def _done(self) -> dict[str, dict[str, Any]]:
+        """By unit, its newest early run."""
+        events = self._desk.house.catalog.events(kind=EARLY, limit=EVENTS)
+        return {event.body["unit"]: dict(event.body) for event in reversed(events)}
+
+    def _advance(self, slots: Sequence[Slot], now: datetime) -> None:
+        desk, started = self._desk, time.perf_counter()
+        names = ", ".join(slot.unit.name for slot in slots)
+        try:
+            reports = self._paces.advance([slot.unit for slot in slots])
+        except Exception as error:  # noqa: BLE001 - results come without early runs, too
+            desk.say(FAILED, f"early run of {names}: {error}")
+            reports = []
+        cpu = sum(report.cpu_seconds for report in reports)
+        price = desk.price(now)
+        desk.clock.skip(desk.clock.takes(reports, time.perf_counter() - started))
+        desk.summary.early += len(slots)
+        desk.summary.spend(cpu, price)
+        for slot in slots:
+            desk.write(_event(slot, now, cpu / len(slots), price))
+        desk.say(EARLY, f"{names}: {cpu:.2f} CPU s", body={"price": price, "cpu_seconds": cpu})
+
+
+def _event(slot: Slot, now: datetime, cpu_seconds: float, price: float) -> Event:
+    body = {
+        "unit": slot.unit.id,
+        "name": slot.unit.name,
+        "views": list(slot.unit.views),
+        "since": timestamp(slot.since.timestamp()),
+        "run": slot.run,
+        "pace": slot.unit.pace,
+        "arrived_rows": slot.arrived,
+        "expected_rows": slot.expected,
+        "cpu_seconds": cpu_seconds,
+        "price": price,
+    }
+    return Event(EARLY, None, timestamp(now.timestamp()), body)

@@ -1,0 +1,107 @@
+"""What a refresh will take when more rows have come: by the cost model, before it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from slackwater.catalog.model import Run, Segment, Table, View
+from slackwater.planner.choice import ENGINES, Candidate
+from slackwater.sources.parquet import File
+from slackwater.tvr import zset
+from slackwater.tvr.time import OLD
+from slackwater.work.costing import BYTES_PER_ROW, costing
+from slackwater.work.forecast import forecast
+from slackwater.work.house import House
+from slackwater.work.interval import Interval
+from slackwater.work.refreshing import Ways, definition, order, ways
+from slackwater.work.upkeep import Upkeep
+from slackwater.work.world import Pending, World
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Of a refresh."""
+
+    seconds: float
+    cpu_seconds: float
+
+    def __add__(self, other: Expectation) -> Expectation:
+        return Expectation(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds)
+
+
+NOTHING = Expectation(0.0, 0.0)
+
+
+class Foreseen(Interval):
+    """From a view's last refresh to a time when more rows have come, by their source."""
+
+    def __init__(self, world: World, view: View, more: Mapping[str, float]) -> None:
+        super().__init__(world, view)
+        self._more = {id: round(rows) for id, rows in more.items()}
+
+    def segments(self, id: str, time: str) -> tuple[Segment, ...]:
+        """Those there are, and one of the rows to come."""
+        rows = self._more.get(id, 0)
+        found = super().segments(id, time)
+        if time == OLD or rows < 1:
+            return found
+        return (*found, Segment("", rows, rows * BYTES_PER_ROW, 1, 1))
+
+    def files(self, table: Table, time: str) -> tuple[File, ...]:
+        """Those there are, and one of the rows to come."""
+        rows = self._more.get(table.id, 0)
+        found = super().files(table, time)
+        return found if time == OLD or rows < 1 else (*found, File("", rows * BYTES_PER_ROW, 0, ""))
+
+    def _has_changed(self, id: str) -> bool:
+        return self._more.get(id, 0) > 0 or super()._has_changed(id)
+
+
+def expected(house: House, names: Sequence[str], more: Mapping[str, float]) -> Expectation:
+    """Of a refresh of views, and of those they read, when `more` rows have come to tables (by
+    their ids). What one view changes is what the next one reads."""
+    coming = dict(more)
+    total = NOTHING
+    for view in order(World(house, house.catalog.snapshot(), defining=True), names):
+        told, rows = _of_view(house, view, coming)
+        total += told
+        coming[view.id] = rows
+    return total
+
+
+def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expectation, float]:
+    """What it takes, and how many rows of the view change."""
+    found = ways(house, view, lambda world: Foreseen(world, view, more))
+    if found.choice is None:
+        return _cheapest(_plain(found)), 0.0
+    if not found.upkeep.interval.changed and not found.reasons:
+        return NOTHING, 0.0
+    told = forecast(found, "local" if house.settings.placement != "spark" else "spark")
+    if told is None or told.seconds is None or told.cpu_seconds is None:
+        return NOTHING, 0.0
+    rows = {o.name: o.rows for o in told.outputs if not o.state}
+    return Expectation(told.seconds, told.cpu_seconds), rows.get(view.name, 0.0)
+
+
+def batch(house: House, view: View) -> Expectation:
+    """Of computing a view in one batch from all there is: what a share such as '0.1x' is of."""
+    world = World(house, house.catalog.snapshot(), Pending(), defining=True)
+    relation, _ = definition(world, view)
+    upkeep = Upkeep(world, Run("", "", "", "explain"), view, relation)
+    return _cheapest(costing(upkeep).without_states(zset.with_weight(relation)))
+
+
+def _plain(found: Ways) -> list[Candidate]:
+    upkeep = found.upkeep
+    return costing(upkeep).without_states(zset.with_weight(upkeep.query))
+
+
+def _cheapest(candidates: Sequence[Candidate]) -> Expectation:
+    """On the engine that would be taken; on any, where none is said to be possible."""
+    possible = [c for c in candidates if not c.reasons] or list(candidates)
+    best = min(possible, key=lambda c: (c.cpu, ENGINES.index(c.engine)), default=None)
+    if best is None or best.cpu == inf:
+        return NOTHING
+    return Expectation(best.latency, best.cpu)

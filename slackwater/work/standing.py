@@ -1,0 +1,85 @@
+"""Where a view stands in its schedule: up to when it has been served, and when it is due next.
+
+Nothing is kept for this but what happened, so whoever looks, after whatever crash, sees the same:
+
+| event of the view | what it settles |
+|---|---|
+| `refresh` | every due moment up to `read_at`, and the rows that its tables had then |
+| `goal` with an error | that due moment: the next attempt is at the next one |
+| `alter` | every due moment before it, which were those of another schedule |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from slackwater.catalog.model import Event, View
+from slackwater.catalog.snapshot import Snapshot
+from slackwater.catalog.store import Catalog
+from slackwater.timing import EveryRows, Manual, Schedule, parse_schedule
+from slackwater.work.goals import effective_options
+from slackwater.work.waiting import Marks
+
+MANUAL = "manual"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One view at one moment."""
+
+    view: View
+    options: Mapping[str, str]
+    schedule: Schedule
+    since: datetime | None  # due moments up to here are settled
+    marks: Marks  # rows of its tables up to here are, too
+    failed: bool = False  # the last attempt
+
+    @property
+    def is_empty(self) -> bool:
+        """Has it never been refreshed, and nobody failed to?"""
+        return self.view.refreshed_at is None and not self.failed
+
+    def due(self, now: datetime, arrived: int) -> datetime | None:
+        """When the next result is or was due; None where only rows that are still to come, or
+        people, can say. A view without content is due at once, whatever its schedule counts."""
+        match self.schedule:
+            case Manual():
+                return None
+            case _ if self.is_empty:
+                return now
+            case EveryRows(rows):
+                return now if arrived >= rows else None
+        return self.schedule.next_due(self.since or now)
+
+
+def standing(catalog: Catalog, snapshot: Snapshot, view: View) -> Standing:
+    """Of a view, as the newest events tell."""
+    options = effective_options(view, snapshot.settings)
+    schedule = parse_schedule(options.get("schedule", MANUAL))
+    refreshed, goal, altered = (_newest(catalog, view, k) for k in ("refresh", "goal", "alter"))
+    settled = [moment(altered.at)] if altered else []
+    marks: Mapping[str, Any] = {}
+    if refreshed is not None:
+        settled.append(moment(refreshed.body.get("read_at", refreshed.at)))
+        marks = refreshed.body.get("tables", {})
+    failed = goal is not None and "error" in goal.body and _is_later(goal, refreshed)
+    if goal is not None and failed:
+        settled.append(moment(goal.body["due"]))
+        marks = goal.body["tables"]
+    return Standing(view, options, schedule, max(settled, default=None), marks, failed)
+
+
+def _is_later(event: Event, other: Event | None) -> bool:
+    return other is None or moment(event.at) >= moment(other.at)
+
+
+def moment(text: str) -> datetime:
+    """A moment as the catalog wrote it."""
+    return datetime.fromisoformat(text)
+
+
+def _newest(catalog: Catalog, view: View, kind: str) -> Event | None:
+    return next(iter(catalog.events(relation=view.id, kind=kind, limit=1)), None)

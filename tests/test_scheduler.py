@@ -1,0 +1,407 @@
+"""The scheduler on a simulated clock: what is done when, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import slackwater
+from slackwater import Warehouse
+from slackwater.errors import UserError
+from slackwater.service.clock import SimulatedClock
+from slackwater.service.early import Slot
+from slackwater.service.told import Summary, Told
+from slackwater.service.units import Unit
+from slackwater.timing import parse_prices
+from slackwater.work.refreshing import RefreshReport
+from tests.processes import Child
+
+DAY, NEXT = "2026-01-05 00:00", "2026-01-06 00:00"
+TAKES = 2.0
+TOTAL = "AS SELECT kind, SUM(amount) AS total FROM sales GROUP BY kind"
+
+
+def opened(path: Path, clock: SimulatedClock) -> Warehouse:
+    settings: dict[str, Any] = {"placement": "local", "refresh": "incremental", "clock": clock}
+    return slackwater.connect(path, **settings)
+
+
+@pytest.fixture
+def clock() -> SimulatedClock:
+    """Midnight; every refresh takes two seconds."""
+    return SimulatedClock(DAY, taking=lambda reports, measured: TAKES)
+
+
+@pytest.fixture
+def db(tmp_path: Path, clock: SimulatedClock) -> Iterator[Warehouse]:
+    """A table of sales, to which one row has come."""
+    with opened(tmp_path / "warehouse", clock) as warehouse:
+        warehouse.sql("CREATE TABLE sales (id BIGINT, kind STRING, amount BIGINT)")
+        sell(warehouse, 1)
+        yield warehouse
+
+
+def sell(db: Warehouse, rows: int) -> None:
+    """More sales."""
+    db.append("sales", [{"id": i, "kind": "ab"[i % 2], "amount": i} for i in range(rows)])
+
+
+def view(db: Warehouse, name: str, query: str = TOTAL, **options: str) -> None:
+    said = ", ".join(f"{key} = '{value}'" for key, value in options.items())
+    db.sql(f"CREATE MATERIALIZED VIEW {name} WITH ({said}) {query}")
+
+
+def run(db: Warehouse, until: str, **options: Any) -> list[Told]:
+    """All that a scheduler does until then."""
+    told: list[Told] = []
+    with db.scheduler(listener=told.append, **{"poll_seconds": 300, **options}) as scheduler:
+        scheduler.run(until=until)
+    return told
+
+
+def of(told: Sequence[Told], kind: str, view: str | None = None) -> list[str]:
+    """When things of a kind were told."""
+    return [f"{t.at:%H:%M:%S}" for t in told if t.kind == kind and view in (None, t.view)]
+
+
+def events(db: Warehouse, kind: str, view: str) -> list[dict[str, Any]]:
+    """Oldest first."""
+    return [e for e in reversed(db.history(view, limit=1000)) if e["kind"] == kind]
+
+
+def require_exact(db: Warehouse) -> None:
+    for known in db.catalog.snapshot().views():
+        verification = db.verify(known.name)
+        assert verification, str(verification)
+
+
+# -- a day
+
+
+def test_a_day_of_several_schedules(db: Warehouse, clock: SimulatedClock) -> None:
+    view(db, "report", schedule="daily 06:00", within="30 seconds")
+    view(db, "hourly", schedule="every 8 hours", within="1 second")
+    view(db, "noon", "AS SELECT COUNT(*) AS n FROM hourly", schedule="0 12 * * *")
+    view(db, "counted", schedule="every 10 rows")
+    view(db, "by_hand", schedule="manual")
+    clock.every(3600, lambda: sell(db, 3), until=NEXT)
+    told = run(db, NEXT)
+    assert of(told, "refreshed", "report") == ["00:00:08", "06:00:02"]  # loaded at once, then due
+    due = ["08:00:02", "12:00:02", "16:00:02", "00:00:02"]
+    assert of(told, "refreshed", "hourly")[2:] == due  # at 12 for `noon`
+    assert of(told, "refreshed", "noon")[1:] == ["12:00:02"]
+    assert of(told, "refreshed", "by_hand") == []
+    assert len(of(told, "refreshed", "counted")) == 1 + 24 // 4
+    assert of(told, "missed") == ["08:00:02", "16:00:02", "00:00:02"]
+    assert clock.now() == datetime(2026, 1, 6, 0, 0, 2, tzinfo=UTC)
+    db.refresh("by_hand")
+    require_exact(db)
+
+
+def test_a_goal_is_written_down_with_the_refresh_that_keeps_or_misses_it(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    db.sql("ALTER WAREHOUSE SET (prices = '0.25 from 22:00 to 07:00')")
+    view(db, "kept", schedule="daily 06:00", within="2 seconds")
+    view(db, "missed", schedule="daily 06:00", within="1.5 seconds")
+    view(db, "unasked", schedule="daily 06:00")
+    clock.at("2026-01-05 05:00", lambda: sell(db, 3))
+    run(db, "2026-01-05 07:00")
+    found = {name: events(db, "goal", name) for name in ("kept", "missed", "unasked")}
+    (goal,) = found["kept"]
+    assert goal["due"] == "2026-01-05T06:00:00.000000+00:00"
+    assert goal["finished"] == "2026-01-05T06:00:02.000000+00:00"
+    assert (goal["latency_seconds"], goal["within_seconds"]) == (2.0, 2.0)
+    assert (goal["kept"], goal["price"]) == (True, 0.25)
+    assert goal["cpu_seconds"] > 0
+    assert [g["kept"] for g in found["missed"]] == [False]
+    assert [(g["kept"], g["within_seconds"]) for g in found["unasked"]] == [(True, None)]
+    runs = {events(db, "refresh", name)[-1]["run"] for name in found}
+    assert len(runs) == 1, "what is due at one moment is refreshed in one call"
+
+
+def test_a_share_is_one_of_the_batch_work(db: Warehouse, clock: SimulatedClock) -> None:
+    view(db, "half", schedule="every 1 hour", within="0.5x")
+    view(db, "whole", schedule="every 1 hour", within="1x")
+    clock.at("2026-01-05 00:30", lambda: sell(db, 3))
+    run(db, "2026-01-05 01:00")
+    half, whole = (events(db, "goal", name)[0]["within_seconds"] for name in ("half", "whole"))
+    assert half > 0
+    assert whole == pytest.approx(2 * half)
+
+
+def test_status_tells_goals_costs_and_when_a_view_is_due(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    view(db, "hourly", schedule="every 1 hour", within="1 second", state_budget="2 MB")
+    view(db, "counted", schedule="every 10 rows")
+    clock.at("2026-01-05 01:30", lambda: sell(db, 3))
+    run(db, "2026-01-05 02:00")
+    hourly, counted = sorted(db.status()["views"], key=lambda v: v["name"] != "hourly")
+    assert (hourly["goals_kept"], hourly["goals_missed"]) == (0, 2)
+    assert hourly["next_due"] == "2026-01-05T03:00:00+00:00"
+    assert hourly["state_budget"] == 2_000_000
+    assert list(hourly["cpu_seconds"]) == ["2026-01-05"]
+    assert (counted["next_due"], counted["rows_until_due"]) == (None, 7)
+
+
+# -- rows that come
+
+
+def test_rows_are_counted_through_views_and_in_folders_of_others(
+    db: Warehouse, clock: SimulatedClock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+
+    def deliver() -> None:
+        name = folder / f"{clock.now():%H%M}.parquet"
+        pq.write_table(pa.table({"x": pa.array([1, 2, 3], pa.int64())}), name)
+
+    deliver()
+    db.sql(f"CREATE TABLE files USING parquet OPTIONS (path '{folder}')")
+    view(db, "base", schedule="manual")
+    view(db, "above", "AS SELECT SUM(total) AS t FROM base", schedule="every 4 rows")
+    view(db, "outside", "AS SELECT SUM(x) AS t FROM files", schedule="every 6 rows")
+    clock.every(3600, deliver, until="2026-01-05 05:00")
+    clock.every(3600, lambda: sell(db, 2), until="2026-01-05 05:00")
+    told = run(db, "2026-01-05 06:00", poll_seconds=600)
+    assert of(told, "refreshed", "outside")[1:] == ["02:00:02", "04:00:02"]
+    assert of(told, "refreshed", "above")[1:] == ["02:00:02", "04:00:02"]
+    came = [e["rows"].get("arrive", 0) for e in events(db, "change", "files")]
+    assert came == [0, 3, 3, 3, 3, 3]
+    db.refresh()
+    require_exact(db)
+
+
+# -- what goes wrong
+
+
+def test_what_fell_due_meanwhile_is_done_once(db: Warehouse, clock: SimulatedClock) -> None:
+    view(db, "hourly", schedule="every 1 hour", within="1 minute")
+    view(db, "report", schedule="daily 06:00")
+    run(db, "2026-01-05 01:00")
+    sell(db, 5)
+    clock.wait(datetime(2026, 1, 5, 4, 30, tzinfo=UTC))  # nobody is there
+    told = run(db, "2026-01-05 05:00")
+    assert [t.text for t in told if t.kind == "catch up"] == [
+        "hourly: due for up to 2.5 h, refreshed once each"
+    ]
+    assert of(told, "refreshed") == ["04:30:02", "05:00:02"]
+    late = events(db, "goal", "hourly")[1]
+    assert (late["due"][11:16], late["kept"], late["latency_seconds"]) == ("02:00", False, 9002.0)
+    require_exact(db)
+
+
+def test_a_view_that_fails_is_told_and_tried_when_it_is_due_again(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    view(db, "shares", "AS SELECT SUM(12 / amount) AS s FROM sales", schedule="every 1 hour")
+    view(db, "hourly", schedule="every 1 hour")
+    clock.at("2026-01-05 02:30", lambda: db.sql("DELETE FROM sales WHERE amount = 0"))
+    clock.at("2026-01-05 02:30", lambda: sell_one(db))
+    told = run(db, "2026-01-05 03:00")
+    failures = [t for t in told if t.kind == "failed"]
+    assert [f"{t.at:%H:%M}" for t in failures] == ["00:00", "01:00", "02:00"]
+    assert "DIVIDE" in failures[0].text
+    assert "tried again at 2026-01-05 01:00:00" in failures[0].text
+    assert of(told, "refreshed", "shares") == ["03:00:02"]
+    assert len(of(told, "refreshed", "hourly")) == 4
+    assert [g["kept"] for g in events(db, "goal", "shares")] == [False] * 3 + [True]
+    assert run(db, "2026-01-05 03:10")[-1].text == str(Summary()), "and not again before that"
+
+
+def sell_one(db: Warehouse) -> None:
+    db.sql("INSERT INTO sales VALUES (9, 'a', 3)")
+
+
+def test_a_second_scheduler_finds_done_what_the_first_has_done(
+    db: Warehouse, clock: SimulatedClock, tmp_path: Path
+) -> None:
+    view(db, "hourly", schedule="every 1 hour", within="1 minute")
+    other_clock = SimulatedClock(DAY)
+    with opened(tmp_path / "warehouse", other_clock) as other:
+        run(db, "2026-01-05 01:00")
+        assert of(run(other, "2026-01-05 01:00"), "refreshed") == []
+        sell(other, 3)
+        assert of(run(other, "2026-01-05 02:00"), "refreshed") != []
+        assert of(run(db, "2026-01-05 02:00"), "refreshed") == []
+    assert len(events(db, "goal", "hourly")) == 2
+    require_exact(db)
+
+
+def test_of_two_at_the_same_result_one_writes_the_goal_down(
+    db: Warehouse, clock: SimulatedClock, tmp_path: Path
+) -> None:
+    """The second has seen that the result is due, and comes to refresh it after the first."""
+    view(db, "hourly", schedule="every 1 hour", within="1 minute")
+    run(db, "2026-01-05 00:30")
+    with opened(tmp_path / "warehouse", SimulatedClock("2026-01-05 01:00")) as other:
+        plain, met = db.refresh, []
+
+        def late(*names: str, **options: Any) -> list[RefreshReport]:
+            met.append(of(run(other, "2026-01-05 01:00"), "refreshed"))
+            return plain(*names, **options)
+
+        db.refresh = late  # type: ignore[method-assign]
+        told = run(db, "2026-01-05 01:00")
+    assert len(met[0]) == 1
+    assert len(of(told, "refreshed")) == 1
+    assert len(events(db, "goal", "hourly")) == 1
+
+
+def test_a_view_that_somebody_else_holds_is_looked_at_again(
+    tmp_path: Path, db: Warehouse, clock: SimulatedClock
+) -> None:
+    view(db, "hourly", schedule="every 1 hour")
+    run(db, "2026-01-05 00:30")
+    settings: dict[str, Any] = {"placement": "local", "clock": clock, "lease_wait_seconds": 0}
+    with slackwater.connect(tmp_path / "warehouse", **settings) as waiting:
+        lease = db.catalog.lease([db.catalog.snapshot().views()[0].id])
+        clock.at("2026-01-05 01:07", lease.release)
+        told = run(waiting, "2026-01-05 01:30")
+    assert of(told, "held") == ["01:00:00", "01:05:00"]
+    assert of(told, "refreshed") == ["01:10:02"]
+    assert of(told, "failed") == []
+
+
+def test_a_new_schedule_counts_from_when_it_was_set(db: Warehouse, clock: SimulatedClock) -> None:
+    view(db, "report", schedule="manual")
+    db.refresh("report")
+    set_hourly = "ALTER MATERIALIZED VIEW report SET (schedule = 'every 1 hour')"
+    clock.at("2026-01-05 03:30", lambda: db.sql(set_hourly))
+    told = run(db, "2026-01-05 04:00")
+    assert of(told, "refreshed") == ["04:00:02"]
+    assert events(db, "goal", "report")[0]["latency_seconds"] == TAKES
+
+
+def test_it_stops_after_what_is_under_way(db: Warehouse, clock: SimulatedClock) -> None:
+    view(db, "hourly", schedule="every 1 hour")
+    told: list[Told] = []
+    scheduler = db.scheduler(listener=told.append, poll_seconds=300)
+    clock.at("2026-01-05 02:00:01", scheduler.stop)  # while it refreshes
+    scheduler.run(until=NEXT)
+    assert of(told, "refreshed")[-1] == "02:00:01"
+    assert [t.kind for t in told][-1] == "stop"
+    assert told[-1].text.startswith("3 refreshes")
+
+
+# -- warnings
+
+
+def test_a_goal_that_will_be_missed_is_said_once_before(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    view(db, "soon", schedule="every 2 hours", within="0.001 seconds")
+    view(db, "calm", schedule="every 2 hours", within="10 minutes")
+    clock.every(600, lambda: sell(db, 5), until=NEXT)
+    told = run(db, "2026-01-05 04:00")
+    warned = [t for t in told if t.kind == "at risk"]
+    assert {t.view for t in warned} == {"soon"}
+    found = events(db, "goal_at_risk", "soon")
+    assert [e["due"][11:16] for e in found] == ["02:00", "04:00", "06:00"]
+    assert all(e["at"] < e["due"] for e in found)
+    assert all(e["expected_seconds"] > e["within_seconds"] for e in found)
+
+
+# -- early runs
+
+
+class Noting:
+    """One unit at a pace; when it is advanced is noted."""
+
+    def __init__(self, clock: SimulatedClock, pace: int, *views: str) -> None:
+        self.clock = clock
+        self.unit = Unit("u", "part", pace, views)
+        self.runs: list[str] = []
+
+    def units(self, now: datetime) -> Sequence[Unit]:
+        return [self.unit]
+
+    def advance(self, units: Sequence[Unit]) -> Sequence[RefreshReport]:
+        assert units == [self.unit]
+        self.runs.append(f"{self.clock.now():%H:%M}")
+        return []
+
+
+def test_units_run_early_as_their_rows_come(db: Warehouse, clock: SimulatedClock) -> None:
+    view(db, "counted", schedule="every 12 rows")
+    clock.every(3600, lambda: sell(db, 3), until=NEXT)
+    paces = Noting(clock, 4, "counted")
+    run(db, "2026-01-05 06:10", paces=paces, poll_seconds=600)
+    run(db, "2026-01-05 12:00", paces=paces, poll_seconds=600)  # started again: none is repeated
+    assert paces.runs == [
+        "01:00",
+        "02:00",
+        "03:00",
+        "05:00",
+        "06:00",
+        "07:00",
+        "09:00",
+        "10:00",
+        "11:00",
+    ]
+    assert [e["run"] for e in reversed(db.history()) if e["kind"] == "early"][:4] == [1, 2, 3, 1]
+
+
+def test_an_early_run_waits_for_a_lower_price_within_its_slot() -> None:
+    def at(clock: str) -> datetime:
+        return datetime.fromisoformat(f"2026-01-05 {clock}+00:00")
+
+    prices = parse_prices("0.5 from 10:00 to 11:00")
+    unit = Unit("u", "u", 4, ("v",))
+    slot = Slot(unit, at("08:00"), at("12:00"), arrived=25, expected=100)
+    assert slot.run == 1
+    assert slot.when(at("09:00"), prices) == at("10:00")
+    assert slot.when(at("08:30"), prices) == at("08:30")  # its rows' successors are there at 09:40
+    assert Slot(unit, at("08:00"), at("12:00"), 25, 100, last=1).when(at("09:00"), prices) is None
+    assert Slot(unit, at("08:00"), at("12:00"), 50, 100).when(at("09:00"), prices) == at("09:00")
+    assert Slot(unit, at("08:00"), at("12:00"), 500, 100).run == 3
+    assert Slot(unit, at("08:00"), at("12:00"), 5, 0).run == 0
+    assert Slot(unit, at("08:00"), None, 25, 100).when(at("09:00"), prices) == at("09:00")
+
+
+# -- killed
+
+
+def serve(path: Path, until: str) -> None:
+    """A scheduler in a process of its own."""
+    with opened(path, SimulatedClock("2026-01-05 00:30", lambda *_: TAKES)) as db:
+        run(db, until)
+
+
+@pytest.mark.parametrize("point", ["segment.written", "commit.inside", "commit.after"])
+def test_a_killed_scheduler_loses_nothing(
+    db: Warehouse, clock: SimulatedClock, tmp_path: Path, point: str
+) -> None:
+    view(db, "hourly", schedule="every 1 hour", within="1 minute")
+    run(db, "2026-01-05 00:10")
+    sell(db, 5)
+    db.close()
+    path = tmp_path / "warehouse"
+    killed = Child(serve, path, "2026-01-05 02:00", env={"SLACKWATER_CRASH_AT": point})
+    assert killed.exit_code() == -signal.SIGKILL
+    Child(serve, path, "2026-01-05 02:00").result()
+    with opened(path, clock) as again:
+        dues = [e["due"][11:16] for e in events(again, "goal", "hourly")]
+        assert dues == ["01:00", "02:00"]
+        require_exact(again)
+    assert os.environ.get("SLACKWATER_CRASH_AT") is None
+
+
+# -- what it is asked
+
+
+def test_wrong_requests_say_the_way_out(db: Warehouse) -> None:
+    with pytest.raises(UserError, match="above zero"):
+        db.scheduler(poll_seconds=0)
+    with pytest.raises(UserError, match="2026-01-05 06:00"):
+        db.scheduler().run(until="tomorrow")
