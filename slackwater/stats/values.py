@@ -78,17 +78,22 @@ class Ignorance:
 def drawn(values: float, rows: float) -> float:
     """How many of `values` different values so many random rows show: the rest stays unseen.
 
-    >>> round(drawn(10, 1)), round(drawn(10, 1000)), round(drawn(1000, 1000))
-    (1, 10, 632)
+    >>> round(drawn(10, 1)), round(drawn(10, 1000)), round(drawn(1000, 1000)), round(drawn(1e20, 9))
+    (1, 10, 632, 9)
     """
     if isinstance(values, np.ndarray):
         several = most(values, 1 + 1e-9)
-        seen: float = np.where(values <= 1, values, values * (1 - (1 - 1 / several) ** rows))
+        seen: float = np.where(values <= 1, values, values * _share_seen(several, rows))
         return least(rows, seen)
     if values <= 1:
         return least(values, rows)
-    unseen: float = (1 - 1 / values) ** rows
-    return least(rows, values * (1 - unseen))
+    return least(rows, values * _share_seen(values, rows))
+
+
+def _share_seen(values: float, rows: float) -> float:
+    """1 − (1 − 1/values)^rows, also where there are more values than a float tells from none."""
+    share: float = -np.expm1(rows * np.log1p(-1 / values))
+    return share
 
 
 def number(expr: Expr) -> float | None:
