@@ -155,7 +155,11 @@ class Maker:
             (
                 Action((), (below,), dropped, Way(anew, (ROWS,))),
                 Action(
-                    self.state(), (below,), Way(little, (CHANGE,)), Way(little + scan, (CHANGE,))
+                    self.state(),
+                    (below,),
+                    Way(little, (CHANGE,)),
+                    Way(little + scan, (CHANGE,)),
+                    Way(little + scan, (CHANGE,)),
                 ),
             ),
         )

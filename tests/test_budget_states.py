@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -85,7 +86,8 @@ def test_every_query_has_an_outline_of_costs(name: str) -> None:
     """With all states there is a way to follow changes; without any, to compute anew."""
     plan = _plan({**QUERIES, **JOINS}[name])
     model = Model()
-    outline = Outline(plan, ROWS, Ignorance(), lambda work: model.seconds(work, "local"))
+    seconds = partial(model.seconds, engine="local")
+    outline = Outline(plan, ROWS, Ignorance(), seconds, least_seconds=0.0)
     root = outline.operator()
     sizes = {s: Kept(c.rows, c.build_seconds) for s, c in outline.candidates.items()}
     points = frontier(root, sizes)

@@ -37,23 +37,25 @@ class Way:
 @dataclass(frozen=True)
 class Action:
     """One way to run an operator: the states that it keeps, the operators below, and how it gives
-    its change and its rows; None where it cannot."""
+    its change and its rows; None where it cannot. What giving both takes is told where that is
+    less than the sum."""
 
     keeps: tuple[str, ...] = ()
     inputs: tuple[Operator, ...] = ()
     change: Way | None = None
     rows: Way | None = None
+    both: Way | None = None
 
     def __post_init__(self) -> None:
-        for way in (self.change, self.rows):
+        for way in (self.change, self.rows, self.both):
             assert way is None or len(way.asks) == len(self.inputs)
 
     def way(self, ask: int) -> Way | None:
         """How it gives what is asked: what both take of an input is taken once."""
         if ask != BOTH:
             return self.change if ask == CHANGE else self.rows
-        if self.change is None or self.rows is None:
-            return None
+        if self.change is None or self.rows is None or self.both is not None:
+            return self.both
         asks = (a | b for a, b in zip(self.change.asks, self.rows.asks, strict=True))
         return Way(self.change.seconds + self.rows.seconds, tuple(asks))
 

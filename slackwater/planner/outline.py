@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from slackwater.algebra.expr import Column
 from slackwater.algebra.relation import Join, Relation, Scan
@@ -32,6 +33,8 @@ from slackwater.types import Field
 
 MOST_PIVOTS = (3, 1)
 """Around so many inputs, those that change most, a join is taken; and so many, a part's."""
+LEAST_SECONDS = 0.2
+"""What takes less to compute is not worth looking for parts to keep."""
 TIMES = (time.OLD, time.NEW, time.NOW, time.CHANGE)
 
 
@@ -49,7 +52,8 @@ class Outline:
     """One view and what is expected to come next.
 
     `rows`: of each source, before and what comes. `seconds`: what work takes. `weighted`: sources
-    that are stored with weights. `parts`: may joined parts be kept?
+    that are stored with weights. `pivots`: around how many inputs a join is taken, a part's, and
+    so on; none where parts of joins are not to be kept.
     """
 
     plan: Maintenance
@@ -58,7 +62,8 @@ class Outline:
     seconds: Callable[[Work], float]
     weighted: frozenset[str] = frozenset()
     references: frozenset[Reference] = frozenset()
-    parts: bool = True
+    pivots: tuple[int, ...] = MOST_PIVOTS
+    least_seconds: float = LEAST_SECONDS
     candidates: dict[str, Candidate] = field(default_factory=dict)
     """By signature, what there is to choose from; filled by `operator`."""
     _operators: dict[Relation, Operator] = field(default_factory=dict)
@@ -99,11 +104,12 @@ class Outline:
 
     def _cuts(self, node: Relation, depth: int) -> Iterator[_Cut]:
         """An operator down to those below it: as it is, and with a join around an input."""
-        yield self._cut(node, {}, depth)
-        if not self.parts or depth >= len(MOST_PIVOTS):
+        whole = self._cut(node, {}, depth)
+        yield whole
+        if depth >= len(self.pivots) or whole.anew.seconds < self.least_seconds:
             return
         for join in self._joins(node):
-            for pivot in self._pivots(join, MOST_PIVOTS[depth]):
+            for pivot in self._pivots(join, self.pivots[depth]):
                 form = around(join, pivot)
                 if form is not None and parts(form):
                     yield self._cut(node, {join: form}, depth)
@@ -135,32 +141,47 @@ class Outline:
         operators = tuple(
             self._below(n, depth + 1 if isinstance(n, Part) else depth) for n in found
         )
-        return _Cut(self, node, tree, tuple(found), operators)
+        return _Cut(self, node, tree, tuple(found), operators, self._kept_rows(node))
+
+    def _kept_rows(self, node: Relation) -> dict[str, Rows]:
+        """Of what may be kept of an operator, by what it is stored under."""
+        rows = self._estimates.of(node)
+        found = (
+            {} if node is not self.plan.root or self.plan.own is None else {self.plan.own.id: rows}
+        )
+        if node in self.plan.states or isinstance(node, Part):
+            state = self._state(node)
+            before = rows.before
+            if isinstance(state, BufferState):
+                below = self._estimates.of(state.node.input).before
+                before = min(float(state.filled), float(below))
+            found[state.id] = Rows(before, rows.change)
+        return found
 
     # -- actions
 
     def _dropped(self, cut: _Cut, is_view: bool = False) -> Action:
         """Nothing is kept: both follow from what is below; a change that cannot be told from rows
         computed again, not at all."""
-        change = rows = None
+        rows = cut.written_anew if is_view else cut.anew
         if not cut.changes:
-            change = Way(0.0, cut.nothing)
-        elif is_repeatable(cut.node) or cut.node not in self.plan.states:
-            found = cut.deltas({}).sure(cut.tree)
-            change = cut.way([found], [zset.consolidate(found)] if is_view else ())
-        plain = zset.with_weight(cut.plain.rows(cut.tree))
-        rows = cut.way([plain], [plain] if is_view else ())
-        return Action((), cut.operators, change, rows)
+            return Action((), cut.operators, Way(0.0, cut.nothing), rows, rows)
+        if not is_repeatable(cut.node) and cut.node in self.plan.states:
+            return Action((), cut.operators, None, rows)
+        deltas = cut.deltas({})
+        found = deltas.sure(cut.tree)
+        change = cut.way([found], [zset.consolidate(found)] if is_view else ())
+        both = None if is_view else cut.way([found, deltas.rows(cut.tree)])
+        return Action((), cut.operators, change, rows, both)
 
     def _of_view(self, cut: _Cut, own: RowState) -> Action:
         """The view's own rows are there anyway."""
-        plain = zset.with_weight(cut.plain.rows(cut.tree))
         change = Way(0.0, cut.nothing)
         if cut.changes:
             state = replace(own, node=cut.tree)
             found = state.change(cut.deltas({cut.tree: state}))
-            change = cut.way([found], [found], {own.id: cut.rows})
-        return Action((), cut.operators, change, cut.way([plain], [plain]))
+            change = cut.way([found], [found])
+        return Action((), cut.operators, change, cut.written_anew)
 
     def _kept(self, cut: _Cut, state: State, is_view: bool = False) -> Action:
         """A state is brought along, whatever is asked; all rows are then read from it."""
@@ -168,30 +189,30 @@ class Outline:
         if signature not in self.candidates:
             self.candidates[signature] = self._candidate(cut, state)
         own: State = replace(state, node=cut.tree)  # type: ignore[arg-type]
-        sizes = {state.id: Rows(self.candidates[signature].rows, cut.rows.change)}
         deltas = cut.deltas({cut.tree: own})
         read = zset.with_weight(deltas.rows(cut.tree))
         if not cut.changes:
-            still = Way(0.0, cut.nothing)
-            plain = cut.way([read], [read] if is_view else (), sizes)
-            return Action((signature,), cut.operators, still, replace(plain, asks=cut.nothing))
+            rows = replace(cut.way([read], [read] if is_view else ()), asks=cut.nothing)
+            return Action((signature,), cut.operators, Way(0.0, cut.nothing), rows, rows)
         change, given = own.change(deltas), own.delta(deltas)
         made = [change, zset.consolidate(given)] if is_view else [change]
-        return Action(
-            (signature,),
-            cut.operators,
-            cut.way([change, given], made, sizes),
-            cut.way([change, read], [change, read] if is_view else [change], sizes),
-        )
+        followed = cut.way([change, given], made)
+        if is_view:  # computed anew, nothing would be brought along
+            return Action((signature,), cut.operators, followed)
+        rows = cut.way([change, read], made)
+        both = cut.way([change, given, read], made)
+        return Action((signature,), cut.operators, followed, rows, both)
 
     def _candidate(self, cut: _Cut, state: State) -> Candidate:
         """Built from tables alone, as what is kept besides is not known."""
         found = state.initial(Deltas(frozenset(), self.weighted))
-        work = work_of([found], [found], _At(self, {}).count)
-        rows = cut.rows.before
-        if isinstance(state, BufferState):
-            rows = min(float(state.filled), self._estimates.of(state.node.input).before)
-        return Candidate(state, rows, self.seconds(work))
+        work = work_of([found], [found], self._at.count)
+        rows = cut.kept[state.id].before
+        return Candidate(state, float(rows), float(self.seconds(work)))
+
+    @cached_property
+    def _at(self) -> _At:
+        return _At(self, {}, {})
 
 
 @dataclass(frozen=True)
@@ -203,11 +224,13 @@ class _Cut:
     tree: Relation
     leaves: tuple[Relation, ...]
     operators: tuple[Operator, ...]
+    kept: Mapping[str, Rows]
 
-    @property
-    def rows(self) -> Rows:
-        """Of the operator, before and what comes."""
-        return self.outline._estimates.of(self.node)
+    @cached_property
+    def at(self) -> _At:
+        """How many rows there are of anything over it."""
+        leaves = {_leaf_id(i): leaf for i, leaf in enumerate(self.leaves)}
+        return _At(self.outline, leaves, self.kept)
 
     @property
     def changes(self) -> bool:
@@ -219,10 +242,19 @@ class _Cut:
         """Asked of those below."""
         return (0,) * len(self.leaves)
 
+    @cached_property
+    def anew(self) -> Way:
+        """All rows, with nothing kept."""
+        return self.way([self._plain])
+
     @property
-    def plain(self) -> Deltas:
-        """For all rows as they are."""
-        return Deltas(frozenset(), self.outline.weighted)
+    def written_anew(self) -> Way:
+        """The same, and written."""
+        return self.way([self._plain], [self._plain])
+
+    @cached_property
+    def _plain(self) -> Relation:
+        return zset.with_weight(Deltas(frozenset(), self.outline.weighted).rows(self.tree))
 
     def deltas(self, states: Mapping[Relation, State]) -> Deltas:
         """For its change."""
@@ -234,24 +266,18 @@ class _Cut:
         changed = self.outline._changed | changing
         return Deltas(changed, self.outline.weighted, states, references=self.outline.references)
 
-    def way(
-        self,
-        relations: Sequence[Relation],
-        written: Iterable[Relation],
-        states: Mapping[str, Rows] | None = None,
-    ) -> Way:
+    def way(self, relations: Sequence[Relation], written: Iterable[Relation] = ()) -> Way:
         """What it takes to compute relations over the scans, and to write some, and what of the
         operators below they read."""
-        at = _At(self.outline, {_leaf_id(i): leaf for i, leaf in enumerate(self.leaves)}, states)
         asks = [0] * len(self.leaves)
         for relation in relations:
             for scan in relation.scans():
                 id, when = time.split(scan.source)
-                if id in at.leaves:
-                    own = list(at.leaves).index(id)
+                if id in self.at.leaves:
+                    own = list(self.at.leaves).index(id)
                     asks[own] |= CHANGE if when == time.CHANGE else ROWS
-        work = work_of(relations, written, at.count, set(at.leaves))
-        return Way(self.outline.seconds(work), tuple(a & BOTH for a in asks))
+        work = work_of(relations, written, self.at.count, set(self.at.leaves))
+        return Way(float(self.outline.seconds(work)), tuple(a & BOTH for a in asks))
 
 
 class _At:
@@ -261,11 +287,11 @@ class _At:
         self,
         outline: Outline,
         leaves: Mapping[str, Relation],
-        states: Mapping[str, Rows] | None = None,
+        states: Mapping[str, Rows],
     ) -> None:
         self.leaves = leaves
         self._outline = outline
-        over = {**outline.rows, **(states or {})}
+        over = {**outline.rows, **states}
         over |= {id: outline._estimates.of(leaf) for id, leaf in leaves.items()}
         sizes = {id: Rows(rows.after) for id, rows in over.items()}
         for id, rows in over.items():

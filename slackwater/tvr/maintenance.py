@@ -108,6 +108,16 @@ def keeping(
     return Maintenance(plan.root, states, forms, plan.own)
 
 
+def every_part(root: Relation, pivot: Callable[[Join], int | None]) -> Iterator[Relation]:
+    """The parts of the joins of a relation, around an input each, and the parts of those."""
+    for join in whole_joins(root):
+        place = pivot(join)
+        form = None if place is None else higher_order.around(join, place)
+        for part in () if form is None else higher_order.parts(form):
+            yield part
+            yield from every_part(part, pivot)
+
+
 def _around_wanted(join: Join, wanted: Collection[str]) -> Project | None:
     """A join around the input most of whose parts are wanted; None where none is."""
     if not wanted:

@@ -25,5 +25,7 @@ class Keeper:
     """Without one, what came at the last refreshes is expected again."""
     joined_parts: bool = True
     """May parts of joins be kept, or only what a refresh by changes keeps by itself?"""
+    everything: bool = False
+    """Is every state kept for which there is room, whether it pays or not?"""
     decided: dict[str, tuple[Hashable, frozenset[str]]] = field(default_factory=dict)
     """By view, from what it was decided last, and the signatures of the states to keep."""

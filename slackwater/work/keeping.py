@@ -13,13 +13,15 @@ from functools import cached_property
 from math import log2
 from typing import TYPE_CHECKING, Any
 
+from slackwater.algebra.relation import Join, Relation
 from slackwater.catalog.model import Segment
 from slackwater.planner.budget import Frontier, Kept, Operator, Point, choose, frontier
 from slackwater.planner.choice import FUTURE
-from slackwater.planner.outline import Candidate, Outline
+from slackwater.planner.outline import MOST_PIVOTS, Candidate, Outline
 from slackwater.stats.rows import Change, Rows
 from slackwater.timing import parse_size
-from slackwater.tvr.maintenance import Maintenance, is_repeatable, keeping
+from slackwater.tvr.maintenance import Maintenance, every_part, is_repeatable, keeping
+from slackwater.tvr.methods.higher_order import spread
 from slackwater.tvr.time import NEW
 from slackwater.work.arriving import LastArrivals
 from slackwater.work.goals import effective_options
@@ -80,9 +82,12 @@ class Keeping:
     def wanted(self) -> frozenset[str]:
         """The signatures of the states to keep."""
         decided, view = self.upkeep.world.house.keeper.decided, self.upkeep.view.id
+        if self.budget < FILE_BYTES // 2:
+            return frozenset()  # no file is as small
         before, found = decided.get(view, (None, frozenset()))
         if before != self._from:
-            found = self._chosen(self._sizes).states
+            everything = self.upkeep.world.house.keeper.everything
+            found = self._everything if everything else self._chosen(self._sizes).states
             decided[view] = self._from, found
         return found
 
@@ -140,8 +145,24 @@ class Keeping:
             house.profiling.known(),
             lambda work: model.seconds(work, engine),
             self.upkeep.interval.weighted,
-            parts=house.keeper.joined_parts,
+            pivots=MOST_PIVOTS if house.keeper.joined_parts else (),
         )
+
+    @property
+    def _everything(self) -> frozenset[str]:
+        """All that a refresh by changes uses by itself, and every part of every join around what
+        is expected to change most."""
+
+        def most_changed(join: Join) -> int | None:
+            changes = [self._changed_rows(r) for r in spread(join).inner.inputs]
+            return changes.index(max(changes)) if any(changes) else None
+
+        parts = every_part(self.plan.root, most_changed)
+        return frozenset(node.digest() for node in (*self.plan.states, *parts))
+
+    def _changed_rows(self, relation: Relation) -> float:
+        sources = {scan.source for scan in relation.scans()}
+        return sum(self.expected[id].rows for id in sources if id in self.expected)
 
     @cached_property
     def _root(self) -> Operator:
