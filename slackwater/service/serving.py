@@ -21,6 +21,7 @@ from slackwater.work.world import World
 
 ANOTHER = ("LEASE_HELD", "LEASE_LOST", "VERSION_CONFLICT", "RUN_REVOKED", "RELATION_GONE")
 """Somebody else is at the same view, or it has changed: it is looked at again."""
+AFTER_ROWS = " It is tried again when as many rows have come once more."
 CHANGES = 500
 """So many changes of a table are looked through for the one that completed a result's rows."""
 
@@ -33,14 +34,18 @@ class Serving:
 
     def due(self, found: Standing, by: datetime) -> Due | None:
         """The result of a view that is due by a moment, if one is."""
-        arrived = self.arrived(found) if isinstance(found.schedule, EveryRows) else 0
-        at = found.due(by, arrived)
-        if at is None or at > by:
+        at = self._due_at(found, by)
+        if at is None:
             return None
-        if isinstance(found.schedule, EveryRows) and not found.is_empty:
-            at = min(by, self._complete(found, found.schedule.rows, arrived) or by)
         within = None if found.is_empty else within_seconds(self._desk.house, found)
         return Due(found, at, within, found.is_empty)
+
+    def _due_at(self, found: Standing, by: datetime) -> datetime | None:
+        if found.is_empty or not isinstance(found.schedule, EveryRows):
+            at = found.due(by)
+            return at if at is not None and at <= by else None
+        rows, arrived = found.schedule.rows, self.arrived(found)
+        return min(by, self._complete(found, rows, arrived) or by) if arrived >= rows else None
 
     def arrived(self, found: Standing) -> int:
         """Rows that have come to a view's tables since it was served."""
@@ -86,8 +91,8 @@ class Serving:
         view = snapshot.get(due.view.id) if due.view.id in snapshot else None
         if not isinstance(view, View):
             return False
-        now = self.due(standing(self._desk.house.catalog, snapshot, view), by)
-        return now is not None
+        now = standing(self._desk.house.catalog, snapshot, view)
+        return self._due_at(now, by) is not None
 
     def _refresh(self, group: Sequence[Due], by: datetime) -> None:
         desk = self._desk
@@ -147,7 +152,7 @@ class Serving:
         desk.write(event)
         desk.summary.failed += 1
         again = due.standing.schedule.next_due(now)
-        when = f" It is tried again at {again:%Y-%m-%d %H:%M:%S}." if again else ""
+        when = f" It is tried again at {again:%Y-%m-%d %H:%M:%S}." if again else AFTER_ROWS
         desk.say(FAILED, f"{due.view.name}: {event.body['error']}{when}", due.view.name, event.body)
 
 

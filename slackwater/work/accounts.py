@@ -81,7 +81,7 @@ def _due(world: World, view: View) -> dict[str, Any]:
         return {"next_due": None, "rows_until_due": None}
     if isinstance(found.schedule, EveryRows):
         return {"next_due": None, "rows_until_due": _rows_left(world, found, found.schedule.rows)}
-    due = found.due(house.now(), 0)
+    due = found.due(house.now())
     return {"next_due": None if due is None else due.isoformat(), "rows_until_due": None}
 
 

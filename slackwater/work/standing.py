@@ -19,7 +19,7 @@ from typing import Any
 from slackwater.catalog.model import Event, View
 from slackwater.catalog.snapshot import Snapshot
 from slackwater.catalog.store import Catalog
-from slackwater.timing import EveryRows, Manual, Schedule, parse_schedule
+from slackwater.timing import Manual, Schedule, parse_schedule
 from slackwater.work.goals import effective_options
 from slackwater.work.waiting import Marks
 
@@ -42,16 +42,11 @@ class Standing:
         """Has it never been refreshed, and nobody failed to?"""
         return self.view.refreshed_at is None and not self.failed
 
-    def due(self, now: datetime, arrived: int) -> datetime | None:
-        """When the next result is or was due; None where only rows that are still to come, or
-        people, can say. A view without content is due at once, whatever its schedule counts."""
-        match self.schedule:
-            case Manual():
-                return None
-            case _ if self.is_empty:
-                return now
-            case EveryRows(rows):
-                return now if arrived >= rows else None
+    def due(self, now: datetime) -> datetime | None:
+        """When the next result is or was due; None where rows or people say. A view without
+        content is due at once, whatever its schedule counts."""
+        if self.is_empty and not isinstance(self.schedule, Manual):
+            return now
         return self.schedule.next_due(self.since or now)
 
 
