@@ -53,7 +53,8 @@ def _line(name: str, query: Relation, settings: Settings) -> dict[str, Any]:
         "assigned_seconds": made.assigned_seconds,
         "groups": len(groups),
         "expressions": sum(len(group.members) for group in groups),
-        "rules_fired": made.memo.fired,
+        "rules_fired": made.memo.fired.total(),
+        "by_rule": dict(made.memo.fired),
         "cost": made.cost,
         "methods": sorted(made.methods()),
     }

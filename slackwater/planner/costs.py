@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from slackwater.algebra.expr import used_columns
 from slackwater.algebra.relation import Bag, Project, Relation, Scan
-from slackwater.planner.temporal import Timed, Timeline
+from slackwater.planner.problem import Span, array
+from slackwater.planner.temporal import Timed, Timeline, within
+from slackwater.stats.amounts import Amount
 from slackwater.stats.cost import KINDS, Model, operator_work
 from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Domain
@@ -19,43 +21,26 @@ class Seconds:
 
     def __init__(self, model: Model, engine: str = "local") -> None:
         self._prices = dict(zip(KINDS, model.prices[engine, "cpu"], strict=True))
-        self._within: dict[tuple[int, int], _Within] = {}
-        self._operators: dict[tuple[int, int, Relation], float] = {}
+        self._over: dict[Span, _Over] = {}
         self._read: dict[Relation, Mapping[str, int]] = {}
 
     def member(self, timed: Timed, member: Member, timeline: Timeline) -> float:
         """The work of its operators."""
-        rows = self._rows(timed, timeline)
-        rows.know(member.relation, timeline.rows(timed))
-        total = 0.0
-        for node in member.relation.walk():
-            if not isinstance(node, Ref) and not self._is_plain(node, timed, timeline):
-                key = (timed.start, timed.end, node)
-                if key not in self._operators:
-                    self._operators[key] = self._operator(node, rows)
-                total += self._operators[key]
-        return total
+        span = timeline.span(timed)
+        if span not in self._over:
+            self._over[span] = _Over(timeline, span)
+        over = self._over[span]
+        if member not in over.members:
+            over.know(member.relation, timeline.counts(span, timed.ref))
+            over.members[member] = sum(self._operator(node, over) for node in member.operators)
+        return within(over.members[member], timed)
 
-    def _is_plain(self, node: Relation, timed: Timed, timeline: Timeline) -> bool:
-        """Are these the rows of a source from which none was taken away? They are stored so."""
-        if not isinstance(node, Bag) or not isinstance(node.input, Ref):
-            return False
-        source = timeline.timed(node.input, timed.start, timed.end)
-        scan = source.ref.tvr.node
-        if not isinstance(scan, Scan):
-            return False
-        changes = timeline.problem.arrivals[scan.source].changes[: source.point]
-        return not any(change.deletes or change.updates for change in changes)
-
-    def _operator(self, node: Relation, rows: _Within) -> float:
-        amounts = operator_work(node, rows.count)
-        return self._prices["operators"] + sum(self._prices[k] * a for k, a in amounts)
-
-    def _rows(self, timed: Timed, timeline: Timeline) -> _Within:
-        key = (timed.start, timed.end)
-        if key not in self._within:
-            self._within[key] = _Within(timeline, *key)
-        return self._within[key]
+    def _operator(self, node: Relation, over: _Over) -> Amount:
+        if node not in over.operators:
+            amounts = operator_work(node, over.count)
+            cost = self._prices["operators"] + sum(self._prices[k] * a for k, a in amounts)
+            over.operators[node] = cost * over.done(node)
+        return over.operators[node]
 
     def read(self, timed: Timed, timeline: Timeline) -> float:
         """A source is read whenever it is needed."""
@@ -91,30 +76,44 @@ def columns_read(query: Relation) -> dict[str, int]:
     return {source: len(read) + 1 for source, read in found.items()}
 
 
-class _Within(Estimates):
-    """The rows of relations over groups, between two points of a timeline."""
+class _Over(Estimates):
+    """The rows of relations over groups, in a span of a timeline, and what work costs there."""
 
-    def __init__(self, timeline: Timeline, start: int, end: int) -> None:
+    def __init__(self, timeline: Timeline, span: Span) -> None:
         super().__init__({}, timeline.problem.known)
         self._timeline = timeline
-        self._start = start
-        self._end = end
+        self._span = span
+        self.members: dict[Member, Amount] = {}
+        self.operators: dict[Relation, Amount] = {}
 
-    def know(self, relation: Relation, rows: float) -> None:
+    def know(self, relation: Relation, rows: Amount) -> None:
         """What a group has, whatever its members."""
         self._found.setdefault(relation, Rows(rows))
 
-    def count(self, relation: Relation) -> float:
+    def count(self, relation: Relation) -> Amount:
         """Rows."""
         return self.of(relation).before
 
     def ref(self, node: Ref) -> Rows:
-        return Rows(self._timeline.rows(self._timeline.timed(node, self._start, self._end)))
+        return Rows(self._timeline.read(self._span, node))
+
+    def done(self, node: Relation) -> Amount:
+        """Where an operator has anything to do: rows of a source from which none was taken away
+        are stored as such."""
+        if not isinstance(node, Bag) or not isinstance(node.input, Ref):
+            return 1.0
+        scan = node.input.tvr.node
+        if not isinstance(scan, Scan):
+            return 1.0
+        read = [self._timeline.timed(node.input, *i).point for i in self._span.intervals]
+        changes = self._timeline.problem.arrivals[scan.source].changes
+        gone = [any(c.deletes or c.updates for c in changes[:point]) for point in read]
+        return float(gone[0]) if len(set(gone)) == 1 else array(gone)
 
     @property
     def domain(self) -> Domain:
         if self._domain is None:
-            below = self._timeline.problem.estimates(self._start, self._end).domain
+            below = self._span.estimates.domain
             self._domain = _OfGroups(self._timeline.problem.known, self.count, below=below)
         return self._domain
 

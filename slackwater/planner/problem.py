@@ -8,14 +8,20 @@ then of those before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from slackwater.algebra.relation import Relation
 from slackwater.errors import UserError
+from slackwater.stats.amounts import Amount
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.values import Ignorance, Known
+
+MANY = 4
+"""Arrays pay from so many numbers on."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +84,40 @@ class Problem:
         return frozenset(s for s, a in self.arrivals.items() if any(c.rows for c in a.changes))
 
     @cached_property
-    def _estimates(self) -> dict[tuple[int, int], Estimates]:
-        return {}
+    def spans(self) -> Mapping[tuple[int, int], Span]:
+        """The intervals from each point to the next, each in the span that it is looked at in:
+        where they are many, all in one."""
+        steps = tuple((point, point + 1) for point in self.points[:-1])
+        if len(steps) < MANY:
+            return {step: self.span(step) for step in steps}
+        return dict.fromkeys(steps, self.span(*steps))
 
-    def estimates(self, start: int, end: int) -> Estimates:
-        """The rows of every expression from one point to another."""
-        key = (start, end)
-        if key not in self._estimates:
-            sources = {
-                name: Rows(arrival.at(start), sum(arrival.changes[start:end], Change()))
-                for name, arrival in self.arrivals.items()
-            }
-            self._estimates[key] = Estimates(sources, self.known)
-        return self._estimates[key]
+    def span(self, *intervals: tuple[int, int]) -> Span:
+        """Some intervals, with the rows of every expression in them."""
+        sources = {name: _over(arrival, intervals) for name, arrival in self.arrivals.items()}
+        return Span(intervals, Estimates(sources, self.known))
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Intervals that are looked at in one pass, and the rows of every expression over them: one
+    number where there is one interval, else an array."""
+
+    intervals: tuple[tuple[int, int], ...]
+    estimates: Estimates
+
+
+def _over(arrival: Arrival, intervals: tuple[tuple[int, int], ...]) -> Rows:
+    """A source over some intervals."""
+    changes = [sum(arrival.changes[start:end], Change()) for start, end in intervals]
+    befores = [arrival.at(start) for start, _ in intervals]
+    if len(intervals) == 1 or not any(c.rows for c in arrival.changes):
+        return Rows(befores[0], changes[0])
+    kinds = zip(*((c.inserts, c.updates, c.deletes) for c in changes), strict=True)
+    return Rows(array(befores), Change(*(array(kind) for kind in kinds)))
+
+
+def array(values: Iterable[float]) -> Amount:
+    """Numbers for many cases at once."""
+    found: Amount = np.array(list(values), dtype=float)  # type: ignore[assignment]
+    return found

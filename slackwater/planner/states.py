@@ -11,6 +11,7 @@ before it: else two relations could be taken from each other, and from nothing.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from slackwater.planner.temporal import (
     Value,
     in_turn,
     less,
-    plus,
+    total,
 )
 
 Gain = tuple[float, int, Key]
@@ -90,9 +91,9 @@ def solve(
     gains: list[Gain] = []
     offered = set(best.kept)
     while True:
-        for key in _used_again(graph, best):
+        for key, most in _used_again(graph, best):
             if key not in offered:
-                heapq.heappush(gains, (float("-inf"), len(offered), key))
+                heapq.heappush(gains, (-most, len(offered), key))
                 offered.add(key)
         found = _next(solver, best, gains)
         if found is None:
@@ -100,14 +101,18 @@ def solve(
         best = found
 
 
-def _used_again(graph: Graph, best: Solution) -> Iterator[Key]:
+def _used_again(graph: Graph, best: Solution) -> Iterator[tuple[Key, float]]:
     """Relations whose rows a plan uses in several places of a run, with weights or without: where
-    one of these is kept, the other is soon made of it."""
-    uses = best.uses()
+    one of these is kept, the other is soon made of it. With what that may save: all its cost but
+    once."""
+    uses, last = best.uses(), best.assignments[-1]
     together: Counter[tuple[int, int]] = Counter()
     for (i, run), count in uses.items():
         together[graph.contents[i], run] += count
-    return (key for key in uses if together[graph.contents[key[0]], key[1]] > 1)
+    for key in uses:
+        count = together[graph.contents[key[0]], key[1]]
+        if count > 1:
+            yield key, (count - 1) * max(in_turn(last.cost(key)))
 
 
 def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None:
@@ -119,18 +124,20 @@ def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None
     fresh: set[Key] = set()
     left: list[Gain] = []
     found = None
-    while gains:
-        _, number, key = heapq.heappop(gains)
-        tried = solver.solved((*best.kept, key))
-        if not less(tried.cost, best.cost):
-            left.append((0.0, number, key))  # it may save something when others are kept
-            continue
-        gain = _first_difference(tried.cost, best.cost)
-        if key in fresh or not gains or gain <= gains[0][0]:
-            found = tried
-            break
-        fresh.add(key)
-        heapq.heappush(gains, (gain, number, key))
+    while gains and found is None:
+        gain, number, key = heapq.heappop(gains)
+        if key not in fresh:
+            cost = solver.cost_with(best, key)
+            saves = less(cost, best.cost)
+            gain = _first_difference(cost, best.cost) if saves else 0.0
+            fresh.add(key)
+            if not saves:
+                left.append((gain, number, key))  # it may save something when others are kept
+                continue
+        if not gains or gain <= gains[0][0]:
+            found = solver.solved_with(best, key)
+        else:
+            heapq.heappush(gains, (gain, number, key))
     for item in left:
         heapq.heappush(gains, item)
     return found
@@ -142,29 +149,46 @@ def _first_difference(a: Value, b: Value) -> float:
 
 
 class _Solver:
-    """Plans with some relations kept; assignments are remembered by what is kept in them."""
+    """Plans with some relations kept."""
 
     def __init__(self, graph: Graph, wanted: tuple[Key, ...]) -> None:
         self._graph = graph
         self._wanted = wanted
-        self._known: dict[tuple[Key, ...], Assignment] = {}
 
     def solved(self, kept: tuple[Key, ...]) -> Solution:
         """The cheapest plan with these kept."""
-        order = tuple(sorted(kept, key=lambda k: (k[1], self._graph.depth(k[0]), k[0])))
-        assignments = tuple(self._assignment(order[:n]) for n in range(len(order) + 1))
-        total = self._graph.priced(0, 0.0)
-        for key, assignment in zip(order, assignments, strict=False):
-            total = plus(total, assignment.cost(key))
-        for key in self._wanted:
-            total = plus(total, assignments[-1].cost(key))
-        return Solution(self._graph, self._wanted, order, assignments, total)
+        order = tuple(sorted(kept, key=self._place))
+        assignments = [Assignment(self._graph)]
+        for key in order:
+            assignments.append(assignments[-1].keeping(key))
+        return self._solution(order, assignments)
 
-    def _assignment(self, kept: tuple[Key, ...]) -> Assignment:
-        if kept not in self._known:
-            made = Assignment(self._graph) if not kept else self._keeping(kept)
-            self._known[kept] = made
-        return self._known[kept]
+    def solved_with(self, best: Solution, key: Key) -> Solution:
+        """The same plan with one more relation kept. What is kept before it stays as it is; of the
+        rest, what may be computed from it changes."""
+        at = self._at(best, key)
+        later = [assignment.keeping(key) for assignment in best.assignments[at:]]
+        order = (*best.kept[:at], key, *best.kept[at:])
+        return self._solution(order, [*best.assignments[: at + 1], *later])
 
-    def _keeping(self, kept: tuple[Key, ...]) -> Assignment:
-        return self._assignment(kept[:-1]).keeping(kept[-1])
+    def cost_with(self, best: Solution, key: Key) -> Value:
+        """What that plan costs."""
+        at = self._at(best, key)
+        pairs = list(zip(best.assignments, [*((k,) for k in best.kept), best.wanted], strict=True))
+        before = [assignment.cost(k) for assignment, (k, *_) in pairs[:at]]
+        later = [assignment.cost_keeping(key, asked) for assignment, asked in pairs[at:]]
+        return total([*before, best.assignments[at].cost(key), *later])
+
+    def _at(self, best: Solution, key: Key) -> int:
+        """Where a relation belongs among those that are kept."""
+        return bisect_left(best.kept, self._place(key), key=self._place)
+
+    def _place(self, key: Key) -> tuple[int, int, int]:
+        """Runs first, and then from the sources up."""
+        return key[1], self._graph.depth(key[0]), key[0]
+
+    def _solution(self, order: tuple[Key, ...], assignments: Sequence[Assignment]) -> Solution:
+        kept = [a.cost(key) for key, a in zip(order, assignments, strict=False)]
+        wanted = [assignments[-1].cost(key) for key in self._wanted]
+        cost = total([*kept, *wanted])
+        return Solution(self._graph, self._wanted, order, tuple(assignments), cost)

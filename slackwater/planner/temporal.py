@@ -13,14 +13,28 @@ input, so they are settled from the cheapest up, as by Dijkstra (Knuth 1977): ea
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from math import inf
 from typing import Any, Protocol
 
-from slackwater.planner.problem import Problem
-from slackwater.tvr.memo import CHANGED, ROWS, SUMS_CHANGED, WEIGHTED, Member, Memo, Ref
-from slackwater.types import BIGINT, WEIGHT, Field
+import numpy as np
+
+from slackwater.planner.problem import Problem, Span, array
+from slackwater.stats.amounts import Amount, least
+from slackwater.tree import Node
+from slackwater.tvr.memo import (
+    CHANGED,
+    ROWS,
+    SUMS_CHANGED,
+    WEIGHTED,
+    Member,
+    Memo,
+    Ref,
+    Trait,
+    Tvr,
+)
 
 Value = float | tuple[float, ...]
 """What is compared: the weighted cost, or the costs of all runs, the last first."""
@@ -28,15 +42,15 @@ CLEARLY = 1 - 1e-9
 """Sums of the same costs in another order differ by less than by this factor."""
 
 
-@dataclass(frozen=True)
-class Timed:
+@dataclass(frozen=True, eq=False)
+class Timed(Node):
     """A group of the memo at a place of the timeline: between two of its points."""
 
     ref: Ref
     start: int
     end: int
 
-    @property
+    @cached_property
     def point(self) -> int:
         """From when on it can be computed."""
         trait = self.ref.trait
@@ -65,11 +79,20 @@ class Timeline:
 
     memo: Memo
     problem: Problem
-    _rows: dict[Timed, float] = field(default_factory=dict, repr=False)
+    _spans: dict[tuple[int, int], Span] = field(default_factory=dict, repr=False)
+    _counts: dict[tuple[Span, Ref], Amount] = field(default_factory=dict, repr=False)
+    _timed: dict[tuple[Ref, int, int], Timed] = field(default_factory=dict, repr=False)
 
     def timed(self, ref: Ref, start: int, end: int) -> Timed:
         """A relation, under the one name that it has wherever it is met: rows at a time are those
         after the change before it, except at the first."""
+        key = (ref, start, end)
+        found = self._timed.get(key)
+        if found is None:
+            found = self._timed[key] = self._named(ref, start, end)
+        return found
+
+    def _named(self, ref: Ref, start: int, end: int) -> Timed:
         trait = ref.trait
         if not self.memo.changes(ref.tvr.node) and trait.wanted is None:
             return Timed(ref, 0, 0)
@@ -81,7 +104,7 @@ class Timeline:
         return Timed(self._at(ref, old=False), point - 1, point)
 
     def _at(self, ref: Ref, old: bool) -> Ref:
-        return ref.replace(trait=type(ref.trait)(ref.trait.kind, old))
+        return ref.at(Trait(ref.trait.kind, old))
 
     def members(self, timed: Timed) -> Iterator[tuple[Member, list[Timed]]]:
         """The ways to compute a relation, with what they read."""
@@ -92,29 +115,49 @@ class Timeline:
         """Is it stored without our doing?"""
         return self.memo.group(timed.ref).stored
 
+    def span(self, timed: Timed) -> Span:
+        """The span in which a relation's interval is looked at."""
+        interval = (timed.start, timed.end)
+        if interval not in self._spans:
+            known = self.problem.spans.get(interval)
+            self._spans[interval] = known or self.problem.span(interval)
+        return self._spans[interval]
+
     def rows(self, timed: Timed) -> float:
         """How many rows it is expected to have."""
-        if timed not in self._rows:
-            self._rows[timed] = self._expected(timed)
-        return self._rows[timed]
+        return within(self.counts(self.span(timed), timed.ref), timed)
 
-    def _expected(self, timed: Timed) -> float:
-        ref, trait = timed.ref, timed.ref.trait
-        estimates = self.problem.estimates(timed.start, timed.end)
-        found = estimates.of(ref.tvr.node)
+    def counts(self, span: Span, ref: Ref) -> Amount:
+        """The rows of a group over a span."""
+        key = (span, ref)
+        if key not in self._counts:
+            self._counts[key] = self._expected(span, ref)
+        return self._counts[key]
+
+    def _expected(self, span: Span, ref: Ref) -> Amount:
+        trait, found = ref.trait, span.estimates.of(ref.tvr.node)
         if trait.kind in (CHANGED, SUMS_CHANGED):
             count = found.change.rows
         else:
             count = found.before if trait.old else found.after
         if trait.wanted is None:
             return count
-        wanted = sum(
-            self.rows(self.timed(r, timed.start, timed.end))
-            for r in trait.wanted.walk()
-            if isinstance(r, Ref)
-        )
-        keys = estimates.domain.distinct(ref.tvr.node, trait.keys)
-        return count * min(1.0, wanted / keys)
+        wanted = sum(self.read(span, r) for r in trait.wanted.walk() if isinstance(r, Ref))
+        keys = span.estimates.domain.distinct(ref.tvr.node, trait.keys)
+        return count * least(1.0, wanted / keys)
+
+    def read(self, span: Span, ref: Ref) -> Amount:
+        """The rows of a group as it is read over a span, under its one name."""
+        timed = [self.timed(ref, start, end) for start, end in span.intervals]
+        if all(one is timed[0] for one in timed):
+            return self.rows(timed[0])
+        return array(self.rows(one) for one in timed)
+
+
+def within(amount: Amount, timed: Timed) -> float:
+    """Of what there is over a span, that of one interval. Only the intervals from each point to the
+    next are looked at together."""
+    return float(amount[timed.start] if isinstance(amount, np.ndarray) else amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +167,11 @@ class Way:
     member: Member
     inputs: tuple[int, ...]
     cost: float
+
+
+Use = tuple[int, float, tuple[int, ...], Way]
+"""A way as it is looked at from its inputs: where in the list of costs is what it computes, what it
+costs itself, where its inputs are."""
 
 
 class Graph:
@@ -143,39 +191,39 @@ class Graph:
             for member, inputs in timeline.members(timed):
                 cost = costs.member(timed, member, timeline)
                 if cost < inf:
-                    ways.append(Way(member, tuple(map(self._number, inputs)), cost))
+                    ways.append(Way(member, tuple(map(self._number, inputs)), float(cost)))
             self.ways.append(ways)
             done += 1
         self.reads = [
-            costs.read(t, timeline) if timeline.is_source(t) else None for t in self.nodes
+            float(costs.read(t, timeline)) if timeline.is_source(t) else None for t in self.nodes
         ]
-        self.saves = [costs.save(t, timeline) for t in self.nodes]
-        self.loads = [costs.load(t, timeline) for t in self.nodes]
+        self.saves = [float(costs.save(t, timeline)) for t in self.nodes]
+        self.loads = [float(costs.load(t, timeline)) for t in self.nodes]
         self.ranks = timeline.memo.ranks()
         self.groups = [timeline.memo.group(t.ref).id for t in self.nodes]
         self.users = self._users()
         self.contents = self._contents()
 
-    def _users(self) -> list[list[tuple[int, Way]]]:
-        """By number, the ways that take a relation, each with what it computes."""
-        found: list[list[tuple[int, Way]]] = [[] for _ in self.nodes]
+    def _users(self) -> list[list[Use]]:
+        """By number, the ways that take a relation."""
+        runs = len(self.problem.prices)
+        found: list[list[Use]] = [[] for _ in self.nodes]
         for i, ways in enumerate(self.ways):
             for way in ways:
+                use = (i * runs, way.cost, tuple(below * runs for below in way.inputs), way)
                 for below in dict.fromkeys(way.inputs):
-                    found[below].append((i, way))
+                    found[below].append(use)
         return found
 
     def _contents(self) -> list[int]:
         """By number, the first of the relations that have the same rows, with weights or not."""
-        first: dict[Timed, int] = {}
+        first: dict[tuple[Tvr, Trait, int, int], int] = {}
         found = []
         for i, timed in enumerate(self.nodes):
             trait = timed.ref.trait
             if trait.kind == ROWS:
-                weighted = (*timed.ref.schema, Field(WEIGHT, BIGINT, False))
-                other = timed.ref.replace(trait=replace(trait, kind=WEIGHTED), fields=weighted)
-                timed = replace(timed, ref=other)
-            found.append(first.setdefault(timed, i))
+                trait = Trait(WEIGHTED, trait.old, trait.keys, trait.wanted)
+            found.append(first.setdefault((timed.ref.tvr, trait, timed.start, timed.end), i))
         return found
 
     def depth(self, i: int) -> int:
@@ -222,94 +270,127 @@ class Assignment:
     they are computed anyway, so that having them there costs nothing more.
 
     What relations cost is one list, by relation and run, since many assignments are made that
-    differ little.
+    differ little; and how they come about, another: a way, or the run that has saved them.
     """
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._runs = len(graph.problem.prices)
         self.kept: frozenset[Key] = frozenset()
-        self._costs: list[Value] = [graph.never] * (len(graph.nodes) * self._runs)
-        self._steps: list[Step | None] = [None] * len(self._costs)
-        known: list[Key] = []
+        self._costs: list[Any] = [graph.never] * (len(graph.nodes) * self._runs)
+        self._steps: list[Way | int | None] = [None] * len(self._costs)
+        known: list[int] = []
         for i in range(len(graph.nodes)):
             cost, alone = graph.reads[i], [way for way in graph.ways[i] if not way.inputs]
             for run in graph.runs(i):
+                at = i * self._runs + run
                 if cost is not None:
-                    self._take((i, run), graph.priced(run, cost), known)
+                    self._take(at, graph.priced(run, cost), None, known)
                 for way in alone:
-                    self._take((i, run), graph.priced(run, way.cost), known, way)
-        self._settle(known)
+                    self._take(at, graph.priced(run, way.cost), way, known)
+        self._settle(known, graph.never)
 
     def keeping(self, key: Key) -> Assignment:
         """The same with one more relation kept: only what may be computed from it changes."""
+        return self._keeping(key, self._graph.never)
+
+    def cost_keeping(self, key: Key, wanted: Sequence[Key]) -> Value:
+        """What some relations would cost if one more were kept. Nothing that costs as much as the
+        dearest of them can make any of them cheaper."""
+        made = self._keeping(key, max(map(self.cost, wanted)))
+        return total(map(made.cost, wanted))
+
+    def _keeping(self, key: Key, most: Value) -> Assignment:
         made = object.__new__(Assignment)
         made._graph, made._runs = self._graph, self._runs
         made.kept = self.kept | {key}
         made._costs, made._steps = self._costs.copy(), self._steps.copy()
-        made._costs[key[0] * self._runs + key[1]] = self._graph.priced(key[1], 0.0)
-        made._settle([key])
+        at = key[0] * self._runs + key[1]
+        made._costs[at] = self._graph.priced(key[1], 0.0)
+        made._settle([at], most)
         return made
 
     def cost(self, key: Key) -> Value:
         """What it costs to have a relation in a run."""
-        return self._costs[key[0] * self._runs + key[1]]
+        found: Value = self._costs[key[0] * self._runs + key[1]]
+        return found
 
     def step(self, key: Key) -> Step:
         """How it comes to be there."""
         found = self._steps[key[0] * self._runs + key[1]]
-        assert found is not None, self._graph.nodes[key[0]]
-        return found
+        return Step(saved_at=found) if isinstance(found, int) else Step(found)
 
-    def _settle(self, known: Iterable[Key]) -> None:
+    def _settle(self, known: list[int], most: Value) -> None:
         """From relations that have become cheaper, the cheapest first, to all that do so by
-        them."""
-        graph, runs, costs = self._graph, self._runs, self._costs
-        prices = graph.problem.prices
-        total = self._in_turn if graph.problem.last_first else self._weighted
-        waiting: list[tuple[Any, Key]] = [(costs[i * runs + run], (i, run)) for i, run in known]
+        them, as long as these cost less than `most`."""
+        waiting = [(self._costs[at], at) for at in known]
         heapq.heapify(waiting)
+        if self._graph.problem.last_first:
+            self._in_turn(waiting, most)
+        else:
+            self._weighted(waiting, most)
+
+    def _weighted(self, waiting: list[tuple[Any, int]], most: Any) -> None:
+        """Where costs are numbers. This is where planning spends its time, hence one loop."""
+        graph, runs, costs, steps = self._graph, self._runs, self._costs, self._steps
+        prices, users, push, pop = graph.problem.prices, graph.users, heapq.heappush, heapq.heappop
         while waiting:
-            cost, (i, run) = heapq.heappop(waiting)
-            if cost != costs[i * runs + run]:
+            cost, at = pop(waiting)
+            if cost != costs[at]:
                 continue  # it has become cheaper since
-            cheaper: list[Key] = []
-            for user, way in graph.users[i]:
-                self._take((user, run), total(way, run), cheaper, way)
+            if cost >= most:
+                return
+            i, run = divmod(at, runs)
+            price = prices[run]
+            for user, own, inputs, way in users[i]:
+                target, whole = user + run, price * own
+                limit = costs[target] * CLEARLY
+                if whole + cost < limit:  # else other inputs do not matter
+                    for below in inputs:
+                        whole += costs[below + run]
+                    if whole < limit:
+                        costs[target], steps[target] = whole, way
+                        push(waiting, (whole, target))
+            saved, load = cost + price * graph.saves[i], graph.loads[i]
+            for later in range(run + 1, runs):
+                target, whole = i * runs + later, saved + prices[later] * load
+                if whole < costs[target] * CLEARLY:
+                    costs[target], steps[target] = whole, run
+                    push(waiting, (whole, target))
+
+    def _in_turn(self, waiting: list[tuple[Any, int]], most: Value) -> None:
+        """Where they are compared one after the other."""
+        graph, runs, costs = self._graph, self._runs, self._costs
+        while waiting:
+            cost, at = heapq.heappop(waiting)
+            if cost != costs[at]:
+                continue
+            if cost >= most:
+                return
+            i, run = divmod(at, runs)
+            cheaper: list[int] = []
+            for user, own, inputs, way in graph.users[i]:
+                whole = graph.priced(run, own)
+                for below in inputs:
+                    whole = plus(whole, costs[below + run])
+                self._take(user + run, whole, way, cheaper)
             saved = plus(cost, graph.priced(run, graph.saves[i]))
-            for later in range(run + 1, len(prices)):
+            for later in range(run + 1, runs):
                 loaded = plus(saved, graph.priced(later, graph.loads[i]))
-                self._take((i, later), loaded, cheaper, saved_at=run)
-            for key in cheaper:
-                heapq.heappush(waiting, (costs[key[0] * runs + key[1]], key))
+                self._take(i * runs + later, loaded, run, cheaper)
+            for target in cheaper:
+                heapq.heappush(waiting, (costs[target], target))
 
-    def _take(
-        self,
-        key: Key,
-        cost: Value,
-        cheaper: list[Key],
-        way: Way | None = None,
-        saved_at: int | None = None,
-    ) -> None:
+    def _take(self, at: int, cost: Value, step: Way | int | None, cheaper: list[int]) -> None:
         """Note a way to have a relation in a run, if it is clearly the cheapest so far."""
-        at = key[0] * self._runs + key[1]
         if less(cost, self._costs[at]):
-            self._costs[at], self._steps[at] = cost, Step(way, saved_at)
-            cheaper.append(key)
+            self._costs[at], self._steps[at] = cost, step
+            cheaper.append(at)
 
-    def _weighted(self, way: Way, run: int) -> float:
-        """What a way costs with all that it takes, where costs are numbers."""
-        found: Any = self._graph.problem.prices[run] * way.cost
-        for below in way.inputs:
-            found += self._costs[below * self._runs + run]
-        return found  # type: ignore[no-any-return]
 
-    def _in_turn(self, way: Way, run: int) -> Value:
-        """The same, where they are compared one after the other."""
-        found = self._graph.priced(run, way.cost)
-        for below in way.inputs:
-            found = plus(found, self._costs[below * self._runs + run])
-        return found
+def total(values: Iterable[Value]) -> Value:
+    """All together; there is at least one."""
+    return reduce(plus, values)
 
 
 def plus(a: Value, b: Value) -> Value:

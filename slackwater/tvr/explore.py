@@ -33,6 +33,7 @@ from slackwater.tvr.memo import (
     Rule,
 )
 from slackwater.tvr.restrict import restrict, semi_join
+from slackwater.tvr.rules import Operators
 from slackwater.tvr.states.rows import local_keys
 from slackwater.tvr.states.sums import SumState, is_invertible
 from slackwater.tvr.time import CHANGE, split
@@ -108,8 +109,6 @@ def _is_inside(memo: Memo, node: Relation, above: Relation) -> bool:
 
 def recompute(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """Q@t = Q(R@t); restricted to keys, from inputs that are, as far as keys can be followed"""
-    if isinstance(form, Scan):
-        return
     whole = _over_rows(memo, ref, form)
     if ref.trait.wanted is None:
         yield whole
@@ -119,22 +118,21 @@ def recompute(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 
 def select_keys(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """R|K = R ⋉ K"""
-    if ref.trait.wanted is not None and form is ref.tvr.node:
-        whole = ref.replace(trait=ref.trait.whole)
-        yield semi_join(whole, ref.trait.keys, ref.trait.wanted)
+    assert ref.trait.wanted is not None
+    yield semi_join(ref.at(ref.trait.whole), ref.trait.keys, ref.trait.wanted)
 
 
 def without_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """Rows are what rows with weights stand for"""
     restricted = ref.trait.wanted is not None and not isinstance(form, Scan)
-    if form is ref.tvr.node and not (memo.pruned and restricted):
+    if not (memo.pruned and restricted):
         yield Bag(_like(ref, memo.ref(form, WEIGHTED, ref.trait.old)))
 
 
 def with_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """Each row with weight one"""
     carried = ref.trait.wanted is not None and _carries(form)
-    if form is ref.tvr.node and not isinstance(form, Scan) and not (memo.pruned and carried):
+    if not (memo.pruned and carried):
         yield zset.with_weight(_like(ref, memo.ref(form, ROWS, ref.trait.old)))
 
 
@@ -180,10 +178,8 @@ def merge(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """R@t' = R@t + ΔR"""
     if memo.pruned and ref.trait.wanted is not None and _carries(form):
         return
-    if form is ref.tvr.node and not ref.trait.old and memo.changes(form):
-        before = memo.ref(form, WEIGHTED, old=True)
-        parts: list[Relation] = [_like(ref, before), _like(ref, memo.ref(form, CHANGED))]
-        yield zset.plus(parts)
+    before, change = memo.ref(form, WEIGHTED, old=True), memo.ref(form, CHANGED)
+    yield zset.plus([_like(ref, before), _like(ref, change)])
 
 
 def _like(ref: Ref, other: Ref) -> Relation:
@@ -196,25 +192,13 @@ def _like(ref: Ref, other: Ref) -> Relation:
 # -- changes
 
 
-def laws(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
-    """ΔQ by every law of its operator"""
-    if not _is_outer(form):
-        yield from _laws(memo, ref, form)
-
-
 def laws_of_outer_joins(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """Δ(L ⟕ R) by every law: rows without a partner are there at once, and go with the first"""
-    if _is_outer(form):
-        yield from _laws(memo, ref, form)
+    return laws(memo, ref, form)
 
 
-def _is_outer(form: Relation) -> bool:
-    return isinstance(form, Join) and form.how in ("left", "full")
-
-
-def _laws(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
-    if ref.trait.wanted is not None or isinstance(form, Scan):
-        return
+def laws(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """ΔQ by every law of its operator"""
     inputs = Inputs(memo)
     if isinstance(form, Union):
         yield linear.added(form, [inputs.sure(p) for p in form.parts if inputs.changes(p)])
@@ -234,7 +218,7 @@ def _by_law(memo: Memo, form: Relation) -> Iterator[Relation]:
     if memo.pruned and is_inner(form):
         laws = (joins.delta_inner,)
     for law in laws:
-        for narrow in (False, True):
+        for narrow in (False, True) if memo.is_own(form) or not memo.pruned else (False,):
             found = law(Inputs(memo, narrow), form)
             if found is not None:
                 yield found
@@ -243,7 +227,7 @@ def _by_law(memo: Memo, form: Relation) -> Iterator[Relation]:
 def affected_keys(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """ΔQ = Q(R'|K) − Q@t|K, K the keys in ΔR: what was is read, not computed"""
     keys = local_keys(form)
-    if ref.trait.wanted is not None or keys is None:
+    if keys is None:
         return
     inputs = Inputs(memo)
     below, own = keys
@@ -257,9 +241,8 @@ def difference(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """ΔR = R@t' − R@t"""
     if memo.pruned and _carries(form):
         return  # its change follows from those of its inputs, whatever they come from
-    if ref.trait.wanted is None and form is ref.tvr.node and not isinstance(form, Scan):
-        after, before = memo.ref(form, WEIGHTED), memo.ref(form, WEIGHTED, old=True)
-        yield zset.plus([after, zset.negate(before)])
+    after, before = memo.ref(form, WEIGHTED), memo.ref(form, WEIGHTED, old=True)
+    yield zset.plus([after, zset.negate(before)])
 
 
 # -- partial sums
@@ -290,7 +273,7 @@ def _referring(memo: Memo, state: SumState, relation: Relation) -> Relation:
 def summed(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """S@t = γ(R@t), as partial sums; ΔS = γ(ΔR)"""
     state = _sums(form)
-    if state is None or ref.trait.wanted is not None:
+    if state is None:
         return
     if ref.trait.kind == SUMS_CHANGED:
         yield state.change(Inputs(memo))
@@ -301,7 +284,7 @@ def summed(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 def merge_sums(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """S@t' = S@t ⊕ ΔS"""
     state = _sums(form)
-    if state is not None and not ref.trait.old and memo.changes(form):
+    if state is not None:
         before = memo.ref(form, SUMS, old=True, schema=state.schema)
         change = memo.ref(form, SUMS_CHANGED, schema=state.schema)
         yield zset.plus([_like(ref, before), _like(ref, change)])
@@ -310,14 +293,14 @@ def merge_sums(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 def rows_of_sums(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """Q@t from S@t"""
     state = _sums(form)
-    if state is not None and ref.trait.wanted is None:
+    if state is not None:
         yield _referring(memo, state, state.rows("@old" if ref.trait.old else "@new"))
 
 
 def change_of_sums(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """ΔQ from S@t and ΔS: of each group that changes, less what it was, plus what it is"""
     state = _sums(form)
-    if state is not None and ref.trait.wanted is None:
+    if state is not None:
         yield _referring(memo, state, state.delta(Inputs(memo)))
 
 
@@ -332,21 +315,28 @@ class _AtTime(Inputs):
         return super().z(node, self._old)
 
 
+OPERATORS = Operators(but=(Scan,))
+AGGREGATES = Operators((Aggregate,))
+CARRYING = Operators((*linear.LINEAR, Union, Join), joins=("inner", "left", "semi", "anti"))
+RETRACTING = Operators((Join,), joins=("left", "full"))
+OTHERS = Operators(joins=("inner", "right", "semi", "anti"), but=(Scan,))
+EVERY_KIND = (ROWS, WEIGHTED, CHANGED, SUMS, SUMS_CHANGED)
+
 RULES = (
-    Rule("recompute", "recompute", (ROWS,), recompute),
-    Rule("select_keys", "", (ROWS, WEIGHTED, CHANGED, SUMS, SUMS_CHANGED), select_keys),
-    Rule("without_weights", "", (ROWS,), without_weights),
-    Rule("with_weights", "", (WEIGHTED,), with_weights),
-    Rule("carry_weights", "", (WEIGHTED,), carry_weights),
-    Rule("merge", "", (WEIGHTED,), merge),
-    Rule("laws", "", (CHANGED,), laws),
-    Rule("laws_of_outer_joins", "im1", (CHANGED,), laws_of_outer_joins),
-    Rule("affected_keys", "", (CHANGED,), affected_keys),
-    Rule("change_of_sums", "", (CHANGED,), change_of_sums),
-    Rule("difference", "recompute", (CHANGED,), difference),
-    Rule("summed", "", (SUMS, SUMS_CHANGED), summed),
-    Rule("merge_sums", "", (SUMS,), merge_sums),
-    Rule("rows_of_sums", "", (ROWS,), rows_of_sums),
+    Rule("recompute", "recompute", (ROWS,), recompute, OPERATORS),
+    Rule("select_keys", "", EVERY_KIND, select_keys, restricted=True, first=True),
+    Rule("without_weights", "", (ROWS,), without_weights, first=True),
+    Rule("with_weights", "", (WEIGHTED,), with_weights, OPERATORS, first=True),
+    Rule("carry_weights", "", (WEIGHTED,), carry_weights, CARRYING),
+    Rule("merge", "", (WEIGHTED,), merge, after=True, first=True),
+    Rule("laws", "", (CHANGED,), laws, OTHERS, restricted=False),
+    Rule("laws_of_outer_joins", "im1", (CHANGED,), laws_of_outer_joins, RETRACTING, False),
+    Rule("affected_keys", "", (CHANGED,), affected_keys, OPERATORS, restricted=False),
+    Rule("change_of_sums", "", (CHANGED,), change_of_sums, AGGREGATES, restricted=False),
+    Rule("difference", "recompute", (CHANGED,), difference, OPERATORS, False, first=True),
+    Rule("summed", "", (SUMS, SUMS_CHANGED), summed, AGGREGATES, restricted=False),
+    Rule("merge_sums", "", (SUMS,), merge_sums, AGGREGATES, after=True),
+    Rule("rows_of_sums", "", (ROWS,), rows_of_sums, AGGREGATES, restricted=False),
 )
 """The laws of every operator, and how rows, changes and sums of one expression follow from each
 other."""

@@ -11,12 +11,18 @@ each time to the next, so it is explored once (translational symmetry, 001, 5.3)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from slackwater.algebra.relation import Relation, Scan
+from slackwater.tree import Node
 from slackwater.tvr.restrict import Keys, Restrictable
+from slackwater.tvr.rules import Fitting, Place
+from slackwater.tvr.rules import Rewrite as Rewrite
+from slackwater.tvr.rules import Rule as Rule
 from slackwater.tvr.time import reads
 from slackwater.types import BIGINT, WEIGHT, Field, Schema
 
@@ -27,8 +33,8 @@ SUMS = "sums"
 SUMS_CHANGED = "change of sums"
 
 
-@dataclass(frozen=True)
-class Tvr:
+@dataclass(frozen=True, eq=False)
+class Tvr(Node):
     """An expression of the query, at every time. Its number is its place in the memo."""
 
     id: int
@@ -45,10 +51,18 @@ class Trait:
     keys: Keys = ()
     wanted: Relation | None = None
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Asked for more often than anything else."""
+        return hash((self.kind, self.old, self.keys, self.wanted))
+
     @property
     def whole(self) -> Trait:
         """The same without restriction."""
-        return replace(self, keys=(), wanted=None)
+        return Trait(self.kind, self.old)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +73,30 @@ class Ref(Restrictable):
     trait: Trait
     fields: Schema
 
+    def identity(self) -> tuple[Any, ...]:
+        """A relation of an expression has one schema."""
+        return (self.tvr, self.trait, len(self.fields))
+
     @cached_property
     def schema(self) -> Schema:
         return self.fields
+
+    @cached_property
+    def children(self) -> tuple[Node, ...]:
+        return ()
 
     def restricted(self, keys: Keys, wanted: Relation) -> Ref | None:
         """The group of those rows whose keys are wanted."""
         if self.trait.wanted is not None:
             return None
-        return self.replace(trait=replace(self.trait, keys=keys, wanted=wanted))
+        return self.at(Trait(self.trait.kind, self.trait.old, keys, wanted))
+
+    def at(self, trait: Trait) -> Ref:
+        """Another relation of the same expression with the same columns."""
+        return Ref(self.tvr, trait, self.fields)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Member:
     """One way to compute a group."""
 
@@ -81,7 +107,16 @@ class Member:
     @cached_property
     def refs(self) -> tuple[Ref, ...]:
         """The groups that it is computed from."""
-        return tuple(n for n in self.relation.walk() if isinstance(n, Ref))
+        return tuple(n for n in self._nodes if isinstance(n, Ref))
+
+    @cached_property
+    def operators(self) -> tuple[Relation, ...]:
+        """What is done with them."""
+        return tuple(n for n in self._nodes if not isinstance(n, Ref))
+
+    @cached_property
+    def _nodes(self) -> tuple[Relation, ...]:
+        return tuple(self.relation.walk())
 
 
 @dataclass
@@ -104,28 +139,6 @@ class Group:
             self.ways.setdefault(member.relation, member)
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Gives members: for a group, and a form of its TVR, relations over other groups.
-
-    `kinds` says of which groups. The law is the docstring of `apply`.
-    """
-
-    name: str
-    method: str
-    kinds: tuple[str, ...]
-    apply: Callable[[Memo, Ref, Relation], Iterable[Relation]]
-
-
-@dataclass(frozen=True)
-class Rewrite:
-    """Gives other forms of an expression: the same rows, from other operators."""
-
-    name: str
-    method: str
-    apply: Callable[[Memo, Relation], Iterable[Relation]]
-
-
 class Memo:
     """The groups of a query of which some sources change. `pruned`: without ways that seldom pay
     (001, 5.3)."""
@@ -141,10 +154,12 @@ class Memo:
         self.pruned = pruned
         self.rules = tuple(rules)
         self.rewrites = tuple(rewrites)
-        self.fired = 0
+        self.fired: Counter[str] = Counter()  # by rule, how many ways and forms it gave
+        self._fitting = Fitting(self.rules)
         self._tvrs: dict[Relation, Tvr] = {}
         self._forms: list[dict[Relation, str]] = []
         self._groups: dict[Ref, Group] = {}
+        self._refs: dict[tuple[Relation, str, bool], Ref] = {}
         self._changes: dict[Relation, bool] = {}
         self._own: set[Relation] = set()
 
@@ -165,9 +180,9 @@ class Memo:
         while waiting:
             form = waiting.pop()
             for rewrite in self.rewrites:
-                for other in rewrite.apply(self, form):
+                for other in rewrite.apply(self, form) if rewrite.operators.fit(form) else ():
                     if other not in forms and other not in self._tvrs:
-                        self.fired += 1
+                        self.fired[rewrite.name] += 1
                         forms[other] = rewrite.method
                         self._tvrs[other] = tvr
                         waiting.append(other)
@@ -188,9 +203,12 @@ class Memo:
         self, node: Relation, kind: str, old: bool = False, schema: Schema | None = None
     ) -> Ref:
         """A relation of an expression; `schema` is that of its sums."""
-        columns = node.schema if schema is None else schema
-        fields = columns if kind == ROWS else (*columns, Field(WEIGHT, BIGINT, False))
-        return Ref(self.tvr(node), Trait(kind, old and self.changes(node)), fields)
+        key = (node, kind, old)
+        if key not in self._refs:
+            columns = node.schema if schema is None else schema
+            fields = columns if kind == ROWS else (*columns, Field(WEIGHT, BIGINT, False))
+            self._refs[key] = Ref(self.tvr(node), Trait(kind, old and self.changes(node)), fields)
+        return self._refs[key]
 
     def group(self, ref: Ref) -> Group:
         """The group of a reference."""
@@ -224,13 +242,14 @@ class Memo:
                         waiting.append(below)
 
     def _fire(self, group: Group) -> None:
-        kind = group.ref.trait.kind
-        for form, method in self.forms(group.ref.tvr):
-            for rule in self.rules:
-                if kind in rule.kinds:
-                    for relation in rule.apply(self, group.ref, form):
-                        self.fired += 1
-                        group.add(Member(rule.name, method or rule.method, relation))
+        ref, tvr = group.ref, group.ref.tvr
+        after = not ref.trait.old and self.changes(tvr.node)
+        for form, method in self.forms(tvr):
+            place = Place(ref.trait.kind, ref.trait.wanted is not None, after, form is tvr.node)
+            for rule in self._fitting.of(place, form):
+                for relation in rule.apply(self, ref, form):
+                    self.fired[rule.name] += 1
+                    group.add(Member(rule.name, method or rule.method, relation))
 
     def check(self) -> None:
         """Raise unless the memo is whole: every member gives its group's columns from groups that

@@ -7,6 +7,7 @@ on their size.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from slackwater.algebra.expr import (
     Call,
@@ -111,6 +112,7 @@ def equi_keys(join: Join) -> list[tuple[Expr, Expr]]:
     return [pair for pair in sides if pair is not None]
 
 
+@lru_cache(maxsize=2**14)
 def equal_sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
     """The sides of an equality between both inputs of a join, the left of which has so many
     columns; each side over its own row."""

@@ -25,6 +25,7 @@ from slackwater.algebra.expr import (
 from slackwater.algebra.relation import Filter, Join, Project, Relation
 from slackwater.tvr.laws.joins import Inner, flatten
 from slackwater.tvr.memo import Memo, Rewrite
+from slackwater.tvr.rules import Operators
 
 METHOD = "higher_order"
 
@@ -97,7 +98,7 @@ def around_changes(memo: Memo, node: Relation) -> Iterator[Relation]:
     for middle in _middles(whole.inner, changing):
         found = _around(whole, join, middle)
         if found is not None:
-            yield found if isinstance(node, Join) else _picked(node, found)
+            yield _picked(node, found) if isinstance(node, Project) else found
 
 
 def _middles(inner: Inner, changing: set[int]) -> Iterator[tuple[int, ...]]:
@@ -212,4 +213,6 @@ def _meets(piece: Piece, places: dict[int, int], waiting: list[Expr]) -> bool:
     )
 
 
-REWRITES = (Rewrite("around_changes", METHOD, around_changes),)
+INNER_JOINS = Operators((Join, Project), joins=("inner",))
+
+REWRITES = (Rewrite("around_changes", METHOD, around_changes, INNER_JOINS),)

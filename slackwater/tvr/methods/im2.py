@@ -17,6 +17,7 @@ from slackwater.tvr import zset
 from slackwater.tvr.laws.keyed import over
 from slackwater.tvr.laws.linear import LINEAR
 from slackwater.tvr.memo import SUMS, SUMS_CHANGED, Memo, Ref, Rewrite, Rule
+from slackwater.tvr.rules import Operators
 from slackwater.tvr.states.sums import SumState, is_invertible
 
 METHOD = "im2"
@@ -24,8 +25,7 @@ METHOD = "im2"
 
 def parts_of_outer_join(memo: Memo, node: Relation) -> Iterator[Relation]:
     """L ⟕ R = (L ⋈ R) + (L ▷ R) × NULL; of ⟗ also NULL × (R ▷ L)"""
-    if not isinstance(node, Join) or node.how not in ("left", "full"):
-        return
+    assert isinstance(node, Join)
     names = tuple(f.name for f in node.schema)
     left, right, width = node.left, node.right, node.left.width
     alone = node.replace(how="anti")
@@ -42,15 +42,15 @@ def parts_of_outer_join(memo: Memo, node: Relation) -> Iterator[Relation]:
 
 def over_parts(memo: Memo, node: Relation) -> Iterator[Relation]:
     """σ(R + S) = σ(R) + σ(S), and all that is linear likewise"""
-    if isinstance(node, LINEAR):
-        for below, _ in memo.forms(memo.tvr(node.inputs[0])):
-            if isinstance(below, Union) and below is not node.inputs[0]:
-                yield Union(tuple(over(node, [part]) for part in below.parts))
+    for below, _ in memo.forms(memo.tvr(node.inputs[0])):
+        if isinstance(below, Union) and below is not node.inputs[0]:
+            yield Union(tuple(over(node, [part]) for part in below.parts))
 
 
 def sums_of_parts(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """γ(R + S) = γ(R) ⊕ γ(S): partial sums of parts that are computed at different times"""
-    if not isinstance(form, Aggregate) or not is_invertible(form) or ref.trait.wanted is not None:
+    assert isinstance(form, Aggregate)
+    if not is_invertible(form):
         return
     schema, kind = SumState(form, "#").schema, ref.trait.kind
     for below, _ in memo.forms(memo.tvr(form.input)):
@@ -63,8 +63,19 @@ def sums_of_parts(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
         yield zset.plus(found)
 
 
+OUTER_JOINS = Operators((Join,), joins=("left", "full"))
+
 REWRITES = (
-    Rewrite("parts_of_outer_join", METHOD, parts_of_outer_join),
-    Rewrite("over_parts", METHOD, over_parts),
+    Rewrite("parts_of_outer_join", METHOD, parts_of_outer_join, OUTER_JOINS),
+    Rewrite("over_parts", METHOD, over_parts, Operators(LINEAR)),
 )
-RULES = (Rule("sums_of_parts", METHOD, (SUMS, SUMS_CHANGED), sums_of_parts),)
+RULES = (
+    Rule(
+        "sums_of_parts",
+        METHOD,
+        (SUMS, SUMS_CHANGED),
+        sums_of_parts,
+        Operators((Aggregate,)),
+        restricted=False,
+    ),
+)

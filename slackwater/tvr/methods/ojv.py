@@ -19,6 +19,7 @@ from slackwater.tvr.explore import Inputs
 from slackwater.tvr.laws import joins
 from slackwater.tvr.memo import CHANGED, WEIGHTED, Memo, Ref, Rule
 from slackwater.tvr.restrict import distinct_keys, equi_keys, restrict
+from slackwater.tvr.rules import Operators
 from slackwater.types import WEIGHT
 
 METHOD = "ojv"
@@ -26,8 +27,7 @@ METHOD = "ojv"
 
 def direct_and_indirect(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """ΔL ⟕ R' + L ⋈ ΔR + ((L|K ▷ R') − (L ▷ R)|K) × NULL"""
-    if not isinstance(form, Join) or form.how != "left" or ref.trait.wanted is not None:
-        return
+    assert isinstance(form, Join)
     pairs = equi_keys(form)
     if not pairs:
         return
@@ -57,4 +57,6 @@ def _padded(form: Join, z: Relation) -> Relation:
     return Project(z, (*row[:-1], *nulls, row[-1]), (*(f.name for f in form.schema), WEIGHT))
 
 
-RULES = (Rule("direct_and_indirect", METHOD, (CHANGED,), direct_and_indirect),)
+LEFT_JOINS = Operators((Join,), joins=("left",))
+
+RULES = (Rule("direct_and_indirect", METHOD, (CHANGED,), direct_and_indirect, LEFT_JOINS, False),)
