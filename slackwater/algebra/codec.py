@@ -23,7 +23,7 @@ from slackwater.types import DataType, Field, type_from_json
 def to_text(relation: Relation) -> str:
     """A relation as text."""
     places: dict[Node, int] = {}
-    lines = []
+    lines: list[list[Any]] = []
     for node in _in_order(relation):
         values = [_encoded(getattr(node, name), places) for name in field_names(type(node))]
         places[node] = len(lines)

@@ -1,0 +1,305 @@
+"""How eagerly each path is flushed: paces, by incrementability (000, 3.3 and 4.2).
+
+All paths begin at pace one: everything waits for the due point, which costs least. While a goal is
+missed, the pace goes up that takes most of the missed final work away for each second that it adds:
+
+    incrementability(P → P') = Σ over queries max(0, F(P) − max(goal, F(P'))) / (T(P') − T(P))
+
+A path is never flushed more often than the subplan that it reads is run. When all goals are met,
+paces are lowered again where that saves anything and misses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from math import inf
+
+from slackwater.errors import UserError
+from slackwater.planner.simulation import Cost, Simulation
+from slackwater.planner.subplans import Path, Subplan, is_subplan, number_of
+
+LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
+"""Paces that are tried; one below and above the best are tried at the end."""
+MODES = ("paths", "subplans", "leaves", "uniform")
+"""What has a pace of its own: every path; every subplan; every source, whose rows go through to
+the result at once; a query."""
+WORTH = 0.005
+"""Seconds of missed final work that a second of CPU time must take away: a goal that is out of
+reach is not chased at any cost."""
+NEVER = 1e-12
+
+Paces = Mapping[Path, int]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How long the last run of a query may take: in seconds, or as a share of its batch."""
+
+    seconds: float = inf
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """Paces, what they are expected to cost, and what was wanted."""
+
+    paces: Paces
+    total: float  # CPU seconds until the due point, of all queries
+    final: Mapping[str, float]  # seconds of the last run, by query
+    wanted: Mapping[str, float]
+    steps: int = 0
+
+    @property
+    def missed(self) -> dict[str, float]:
+        """Queries whose goal is not met, with the seconds that are too many."""
+        late = {q: f - self.wanted[q] for q, f in self.final.items()}
+        return {q: seconds for q, seconds in late.items() if seconds > 1e-9 * self.final[q]}
+
+    def pace_of(self, number: int) -> int:
+        """How often a subplan runs at least."""
+        return max((pace for (n, _), pace in self.paces.items() if n == number), default=1)
+
+
+@dataclass
+class Search:
+    """Paces for the queries of a simulation."""
+
+    simulation: Simulation
+    goals: Mapping[str, Goal]
+    mode: str = "paths"
+    most: int = LADDER[-1]
+    worth: float = WORTH
+    _groups: list[tuple[Path, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UserError(
+                f"Paces by '{self.mode}' are not known.",
+                code="BAD_OPTION",
+                hint=f"Choose one of {', '.join(MODES)}.",
+            )
+        self.dag = self.simulation.dag
+        self.paths = [(s.number, n) for s in self.dag.subplans for n in self.simulation.moving(s)]
+        self._groups = list(self._grouped())
+        self._ladder = [k for k in LADDER if k < self.most] + [self.most]
+        self.simulation.rungs = self._ladder
+        self.wanted = self._wanted()
+
+    # -- what moves together
+
+    def _grouped(self) -> Iterator[tuple[Path, ...]]:
+        """Paths that have one pace."""
+        match self.mode:
+            case "paths":
+                yield from ((path,) for path in self.paths)
+            case "subplans":
+                yield from self._by_subplan()
+            case "leaves":
+                yield from ((p,) for p in self.paths if not is_subplan(p[1]))
+            case "uniform":
+                yield from self._together()
+
+    def _by_subplan(self) -> Iterator[tuple[Path, ...]]:
+        for subplan in self.dag.subplans:
+            own = tuple(p for p in self.paths if p[0] == subplan.number)
+            if own:
+                yield own
+
+    @property
+    def _moves(self) -> Iterator[tuple[Path, ...]]:
+        """Paths whose paces go up or down in one step: beside single ones all of a subplan, whose
+        runs may then rely on references between its inputs."""
+        yield from self._groups
+        if self.mode == "paths":
+            yield from (own for own in self._by_subplan() if len(own) > 1)
+
+    def _together(self) -> Iterator[tuple[Path, ...]]:
+        """The paths of queries that have any subplan in common."""
+        of: dict[str, set[str]] = {}
+        for subplan in self.dag.subplans:
+            together = set().union(*(of.get(q, {q}) for q in subplan.queries))
+            of |= dict.fromkeys(together, together)
+        for queries in {id(g): g for g in of.values()}.values():
+            numbers = {s.number for s in self.dag.subplans if s.queries & queries}
+            yield tuple(p for p in self.paths if p[0] in numbers)
+
+    def _flowing(self, paces: dict[Path, int]) -> dict[Path, int]:
+        """Where only leaves have paces rows go on at once: who reads a subplan runs with it."""
+        if self.mode == "leaves":
+            for number, name in self.paths:
+                if is_subplan(name):
+                    child = number_of(name)
+                    own = [pace for (n, _), pace in paces.items() if n == child]
+                    paces[number, name] = max(own, default=1)
+        return paces
+
+    # -- what paces cost
+
+    def batch(self) -> Found:
+        """Everything waits for the due point."""
+        return self._found(dict.fromkeys(self.paths, 1), 0)
+
+    def _wanted(self) -> dict[str, float]:
+        found = {}
+        for query, final in self._final(dict.fromkeys(self.paths, 1)).items():
+            goal = self.goals.get(query, Goal())
+            found[query] = goal.seconds if goal.share is None else goal.share * final
+        return found
+
+    def cost(self, number: int, paces: Paces) -> Cost:
+        """Of one subplan."""
+        moving = self.simulation.moving(self.dag.subplans[number])
+        return self.simulation.cost(number, [paces[number, name] for name in moving])
+
+    def _final(self, paces: Paces) -> dict[str, float]:
+        final = dict.fromkeys(self.dag.roots, 0.0)
+        for subplan in self.dag.subplans:
+            seconds = self.cost(subplan.number, paces).final
+            for query in subplan.queries:
+                final[query] += seconds
+        return final
+
+    def total(self, paces: Paces) -> float:
+        """CPU seconds of everything."""
+        return sum(self.cost(s.number, paces).total for s in self.dag.subplans)
+
+    def _found(self, paces: Paces, steps: int) -> Found:
+        return Found(dict(paces), self.total(paces), self._final(paces), self.wanted, steps)
+
+    # -- searching
+
+    def greedy(self) -> Found:
+        """The paces that incrementability leads to."""
+        paces = self._flowing(dict.fromkeys(self.paths, 1))
+        final, steps = self._final(paces), 0
+        while any(final[q] > self.wanted[q] for q in final):
+            best = max(self._steps(paces, final), key=lambda s: s[0], default=None)
+            if best is None or best[0] < self.worth:
+                break
+            paces, final, steps = best[1], best[2], steps + 1
+        return self.lowered(self._found(paces, steps))
+
+    def _steps(
+        self, paces: dict[Path, int], final: dict[str, float]
+    ) -> Iterator[tuple[float, dict[Path, int], dict[str, float]]]:
+        """One rung up for each group, or several where one alone takes nothing away."""
+        for group in self._moves:
+            if all(final[q] <= self.wanted[q] for q in self._queries(group)):
+                continue
+            for rung in (k for k in self._ladder if k > max(paces[path] for path in group)):
+                tried = self._flowing({**paces, **dict.fromkeys(group, rung)})
+                if not self.is_allowed(tried, group):
+                    break
+                gained, added, after = self._compared(paces, tried, final)
+                if gained > 0:
+                    yield gained / max(added, NEVER), tried, after
+                    break
+
+    def _queries(self, group: Sequence[Path]) -> set[str]:
+        return set().union(*(self.dag.subplans[number].queries for number, _ in group))
+
+    def _compared(
+        self, paces: Paces, tried: Paces, final: Mapping[str, float]
+    ) -> tuple[float, float, dict[str, float]]:
+        """The missed final work that other paces take away, what they add, and what is left."""
+        after, added = dict(final), 0.0
+        touched = {path[0] for path, pace in tried.items() if pace != paces[path]}
+        for number in touched:
+            old, new = self.cost(number, paces), self.cost(number, tried)
+            added += new.total - old.total
+            for query in self.dag.subplans[number].queries:
+                after[query] += new.final - old.final
+        gained = sum(max(0.0, final[q] - max(self.wanted[q], after[q])) for q in final)
+        lost = sum(max(0.0, after[q] - max(self.wanted[q], final[q])) for q in final)
+        return gained - lost, added, after
+
+    def is_allowed(self, paces: Paces, touched: Sequence[Path] = ()) -> bool:
+        """Is nothing flushed more often than it is made? Only what some paths, if any, have to do
+        with is looked at."""
+        numbers = {number for number, _ in touched or self.paths}
+        return all(
+            paces[number, name] <= self._made(number_of(name), paces)
+            for number, name in self._between
+            if number in numbers or number_of(name) in numbers
+        )
+
+    @cached_property
+    def _between(self) -> list[Path]:
+        """Paths from one subplan to another."""
+        return [path for path in self.paths if is_subplan(path[1])]
+
+    def _made(self, child: int, paces: Paces) -> int:
+        moving = self.simulation.moving(self.dag.subplans[child])
+        return max((paces[child, name] for name in moving), default=1)
+
+    def lowered(self, found: Found) -> Found:
+        """Paces as low as can be without missing more: what later steps made unnecessary, and one
+        by one between the rungs."""
+        paces, final = dict(found.paces), dict(found.final)
+        lowering = True
+        while lowering:
+            lowering = False
+            for group in self._moves:
+                for lower in self._below(max(paces[path] for path in group)):
+                    tried = self._flowing({**paces, **dict.fromkeys(group, lower)})
+                    gained, added, after = self._compared(paces, tried, final)
+                    if gained >= 0 and added < 0 and self.is_allowed(tried, group):
+                        paces, final, lowering = tried, after, True
+                        break
+        return self._found(paces, found.steps)
+
+    def _below(self, pace: int) -> Iterator[int]:
+        yield from (k for k in self._ladder if k < pace)
+        if pace > 1:
+            yield pace - 1
+
+    # -- for comparison
+
+    def brute_force(self, rungs: Sequence[int]) -> Found:
+        """The cheapest of all paces that meet the goals; if none does, of those that miss least."""
+        return min(map(self._at, self._all(rungs)), key=_badness)
+
+    def sampled(self, paces: Sequence[Sequence[int]]) -> Found:
+        """The same among some paces, one for each group."""
+        allowed = (self._set(p) for p in paces)
+        return min((self._at(p) for p in allowed if self.is_allowed(p)), key=_badness)
+
+    def _all(self, rungs: Sequence[int]) -> Iterator[dict[Path, int]]:
+        for combination in product(rungs, repeat=len(self._groups)):
+            paces = self._set(combination)
+            if self.is_allowed(paces):
+                yield paces
+
+    def _set(self, combination: Sequence[int]) -> dict[Path, int]:
+        paces = dict.fromkeys(self.paths, 1)
+        for group, pace in zip(self._groups, combination, strict=True):
+            paces |= dict.fromkeys(group, pace)
+        return self._flowing(paces)
+
+    def _at(self, paces: Paces) -> Found:
+        return self._found(paces, 0)
+
+    @property
+    def groups(self) -> int:
+        """How many paces there are to choose."""
+        return len(self._groups)
+
+
+def _badness(found: Found) -> tuple[float, float]:
+    return sum(found.missed.values()), found.total
+
+
+def nearest_goal(search: Search, query: str) -> float:
+    """The shortest last run of a query that any paces reach: what can be promised, in seconds."""
+    subplans: list[Subplan] = list(search.dag.of(query))
+    rungs = [k for k in LADDER if k <= search.most]
+    shortest = 0.0
+    for subplan in subplans:
+        moving = search.simulation.moving(subplan)
+        shortest += min(
+            search.simulation.cost(subplan.number, [k] * len(moving)).final for k in rungs
+        )
+    return shortest

@@ -1,0 +1,285 @@
+"""What a subplan costs at a pace: its runs until a result is due, simulated (000, 3.2.2).
+
+Until the due point every source receives rows. A path of pace k is flushed whenever another k-th
+of them has arrived, so a subplan runs at the times of all its paths together, and each run sees
+some inputs move on and the others as it last read them. The runs that move the same inputs differ
+in sizes only: their statement is written once, by the same laws that a refresh takes, and costed
+for all of them in one pass over arrays.
+
+How many rows a subplan gives between two times depends on those times alone. So what a subplan
+costs depends on the paces of its own paths and on nothing else, which makes the search over paces
+a search over independent terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slackwater.algebra.relation import Relation, Scan
+from slackwater.planner.subplans import Dag, Subplan, is_subplan, number_of
+from slackwater.stats.amounts import least
+from slackwater.stats.cost import Model, Work, step_work
+from slackwater.stats.rows import Change, Estimates, Rows
+from slackwater.stats.values import Ignorance, Known
+from slackwater.tvr import zset
+from slackwater.tvr.delta import Deltas
+from slackwater.tvr.maintenance import Maintenance, maintenance
+from slackwater.tvr.prune import prune
+from slackwater.tvr.references import Reference
+from slackwater.tvr.time import CHANGE, NEW, OLD, split
+
+Times = NDArray[np.float64]
+"""Shares of what arrives until the due point."""
+RUN = {"cpu": 0.025, "latency": 0.03}
+"""Seconds that a run takes besides its steps: to bind and plan, and to commit."""
+RESULT = "="
+"""What the rows of a subplan are called while it is costed."""
+
+
+@dataclass(frozen=True)
+class Inflow:
+    """A source until the due point: its rows at the start, and what arrives."""
+
+    rows: float
+    change: Change
+
+    def between(self, start: Times, end: Times) -> Rows:
+        """From some times to others."""
+        return Rows(self.rows + start * self.change.net, self.change.times(end - start))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a subplan takes until a result is due, and in its last run."""
+
+    total: float  # CPU seconds of all runs, weighted by their prices
+    final: float  # seconds of the last run
+    runs: int
+    final_cpu: float = 0.0
+
+
+@dataclass
+class Setting:
+    """What subplans run in: what arrives, what work costs where, and what is known of values."""
+
+    inflows: Mapping[str, Inflow]
+    model: Model = field(default_factory=Model)
+    engines: Sequence[str] = ("local",)
+    known: Known = field(default_factory=Ignorance)
+    price: Times | None = None  # at even times from the start to the due point; one, if None
+    run: Mapping[str, float] = field(default_factory=lambda: RUN)
+    references: frozenset[Reference] = frozenset()  # that hold wherever all inputs move together
+
+    def price_at(self, times: Times) -> Times:
+        """The price of CPU time at some times."""
+        if self.price is None:
+            return np.ones_like(times)
+        return np.interp(times, np.linspace(0, 1, len(self.price)), self.price)
+
+
+class Simulation:
+    """The subplans of a dag in a setting. Every answer is remembered."""
+
+    def __init__(self, dag: Dag, setting: Setting, rungs: Sequence[int] = ()) -> None:
+        self.dag = dag
+        self.setting = setting
+        self.rungs = rungs  # paces that are likely to be asked for
+        self._moving: list[tuple[str, ...]] = []
+        for subplan in dag.subplans:
+            self._moving.append(tuple(name for name in subplan.inputs if self._moves(name)))
+        self._costs: dict[tuple[int, tuple[int, ...]], Cost] = {}
+        self._flows: dict[tuple[int, bytes, bytes], Rows] = {}
+        self._plans: dict[int, Maintenance] = {}
+        self._statements: dict[tuple[int, frozenset[str], bool], tuple[Relation, ...]] = {}
+        self.evaluations = 0
+
+    def moving(self, subplan: Subplan) -> tuple[str, ...]:
+        """The inputs that change at all."""
+        return self._moving[subplan.number]
+
+    def _moves(self, name: str) -> bool:
+        if is_subplan(name):
+            return bool(self._moving[number_of(name)])
+        return self.setting.inflows[name].change.rows > 0
+
+    def cost(self, number: int, paces: Sequence[int]) -> Cost:
+        """Of a subplan whose moving inputs are flushed at some paces, in their order."""
+        key = (number, tuple(paces))
+        if key not in self._costs:
+            asked = [key[1]]
+            if len(set(paces)) == 1:  # one pace for all: then others like it will be asked for
+                asked += [(k,) * len(paces) for k in self.rungs if k != paces[0]]
+            found = self._simulated(self.dag.subplans[number], asked)
+            for own, cost in zip(asked, found, strict=True):
+                self._costs.setdefault((number, own), cost)
+        return self._costs[key]
+
+    def _simulated(self, subplan: Subplan, asked: Sequence[tuple[int, ...]]) -> list[Cost]:
+        """What a subplan costs at each of some paces, all of them in one pass."""
+        self.evaluations += 1
+        names = self.moving(subplan)
+        if not names:
+            return [Cost(0.0, 0.0, 0) for _ in asked]
+        schedules = [schedule(paces) for paces in asked]
+        ends = np.concatenate([ends for ends, _ in schedules])
+        flushed = np.concatenate([flushed for _, flushed in schedules])
+        starts = np.concatenate([_last_flushes(*own) for own in schedules])
+        even = len(set(asked[0])) == 1
+        cpu, latency = np.zeros(len(ends)), np.zeros(len(ends))
+        for mask in np.unique(flushed, axis=0):
+            runs = (flushed == mask).all(axis=1)
+            moved = frozenset(n for n, is_in in zip(names, mask, strict=True) if is_in)
+            flows = {
+                name: self._flow(name, starts[runs, i], _end(ends[runs], starts[runs, i], mask[i]))
+                for i, name in enumerate(names)
+            }
+            cpu[runs], latency[runs] = self._seconds(subplan, moved, flows, even)
+        weighted, costs, place = cpu * self.setting.price_at(ends), [], 0
+        for own, _ in schedules:
+            last = place + len(own) - 1
+            total = float(weighted[place : last + 1].sum())
+            costs.append(Cost(total, float(latency[last]), len(own), float(cpu[last])))
+            place = last + 1
+        return costs
+
+    # -- rows
+
+    def _flow(self, name: str, start: Times, end: Times) -> Rows:
+        """The rows of an input from some times to others."""
+        if not is_subplan(name):
+            return self.setting.inflows[name].between(start, end)
+        key = (number_of(name), start.tobytes(), end.tobytes())
+        if key not in self._flows:
+            below = self.dag.subplans[key[0]]
+            flows = {n: self._flow(n, start, end) for n in below.inputs}
+            self._flows[key] = Estimates(flows, self.setting.known).of(below.relation)
+        return self._flows[key]
+
+    # -- seconds
+
+    def _seconds(
+        self, subplan: Subplan, moved: frozenset[str], flows: Mapping[str, Rows], even: bool
+    ) -> tuple[Times, Times]:
+        """CPU and latency of runs that move some inputs: by changes or anew, where it is cheaper,
+        on the engine that takes least."""
+        still = {n: self._still(n) for n in subplan.inputs if n not in flows}
+        sizes = _Sizes(self._plan(subplan), {**flows, **still}, moved, self.setting.known)
+        ways = (
+            sizes.work(self._following(subplan, moved, even)),
+            sizes.work(self._anew(subplan)),
+        )
+        model, found = self.setting.model, []
+        for work in ways:
+            for engine in self.setting.engines:
+                seconds = (model.seconds(work, engine, m) + self.setting.run[m] for m in RUN)
+                found.append(tuple(seconds))
+        shape = next(iter(flows.values())).before
+        cpu = np.array([np.broadcast_to(c, np.shape(shape)) for c, _ in found])
+        latency = np.array([np.broadcast_to(s, np.shape(shape)) for _, s in found])
+        best = cpu.argmin(axis=0)[None, :]
+        return np.take_along_axis(cpu, best, 0)[0], np.take_along_axis(latency, best, 0)[0]
+
+    def _still(self, name: str) -> Rows:
+        if is_subplan(name):
+            nothing = np.zeros(1)
+            rows = self._flow(name, nothing, nothing)
+            return Rows(float(np.ravel(rows.before)[0]))
+        return Rows(self.setting.inflows[name].rows)
+
+    def _plan(self, subplan: Subplan) -> Maintenance:
+        if subplan.number not in self._plans:
+            relation = subplan.relation
+            ids: dict[Relation, str] = {}
+            plan = maintenance(
+                relation, RESULT, relation.schema, lambda n: ids.setdefault(n, f"s{len(ids)}")
+            )
+            self._plans[subplan.number] = plan
+        return self._plans[subplan.number]
+
+    def _following(
+        self, subplan: Subplan, moved: frozenset[str], even: bool
+    ) -> tuple[Relation, ...]:
+        """What a run by changes computes: the change of each state, and of the rows. References
+        between sources hold in what a subplan has read if it reads all of them at once."""
+        key = (subplan.number, moved, even)
+        if key not in self._statements:
+            plan = self._plan(subplan)
+            relied_on = self.setting.references if even else frozenset()
+            deltas = Deltas(moved, frozenset(subplan.inputs), plan.states, references=relied_on)
+            outputs = [s.change(deltas) for s in plan.kept if deltas.changes(s.node)]
+            if plan.root_is_kept:
+                outputs.append(plan.states[plan.root].change(deltas))
+            else:
+                outputs.append(zset.consolidate(deltas.sure(plan.root)))
+            self._statements[key] = tuple(map(prune, outputs))
+        return self._statements[key]
+
+    def _anew(self, subplan: Subplan) -> tuple[Relation, ...]:
+        """What a run that computes everything anew computes."""
+        key = (subplan.number, frozenset({RESULT}), True)
+        if key not in self._statements:
+            plan = self._plan(subplan)
+            full = Deltas(states=plan.states)
+            outputs = [s.initial(full) for s in plan.kept]
+            if plan.root_is_kept:
+                outputs.append(plan.states[plan.root].initial(full))
+            else:
+                outputs.append(zset.with_weight(full.rows(plan.root)))
+            self._statements[key] = tuple(map(prune, outputs))
+        return self._statements[key]
+
+
+def schedule(paces: Sequence[int]) -> tuple[Times, NDArray[np.bool_]]:
+    """When a subplan runs, and which of its paths each run flushes.
+
+    >>> ends, flushed = schedule((2, 3))
+    >>> ends.round(2).tolist(), flushed.astype(int).tolist()
+    ([0.33, 0.5, 0.67, 1.0], [[0, 1], [1, 0], [0, 1], [1, 1]])
+    """
+    most = np.lcm.reduce(np.array(paces, dtype=np.int64))
+    ticks = np.unique(np.concatenate([np.arange(1, k + 1) * (most // k) for k in paces]))
+    flushed = np.stack([ticks % (most // k) == 0 for k in paces], axis=1)
+    return ticks / most, flushed
+
+
+def _last_flushes(ends: Times, flushed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """By run and path, up to when its rows had been read before."""
+    read = np.where(flushed, ends[:, None], 0.0)
+    return np.vstack([np.zeros(read.shape[1]), np.maximum.accumulate(read, axis=0)[:-1]])
+
+
+def _end(ends: Times, starts: Times, is_flushed: bool) -> Times:
+    return ends if is_flushed else starts
+
+
+class _Sizes:
+    """The rows of what statements of a subplan scan, for some runs."""
+
+    def __init__(
+        self, plan: Maintenance, flows: Mapping[str, Rows], moved: frozenset[str], known: Known
+    ) -> None:
+        self._query = Estimates(flows, known)
+        self._states = {state.id: state.node for state in plan.states.values()}
+        self._known = known
+        self._flows = flows
+        self._rows: dict[str, Rows] = {}
+        self._estimates = Estimates(self._rows, known)
+
+    def work(self, outputs: Sequence[Relation]) -> Work:
+        """What some statements take, in one step."""
+        for output in outputs:
+            for scan in output.scans():
+                self._rows.setdefault(scan.source, self._of(scan))
+        return step_work(outputs, lambda node: self._estimates.of(node).before)
+
+    def _of(self, scan: Scan) -> Rows:
+        id, time = split(scan.source)
+        rows = self._flows[id] if id in self._flows else self._query.of(self._states[id])
+        if time == CHANGE:
+            changed = rows.change.rows
+            return Rows(least(changed, rows.before + rows.after) if id in self._states else changed)
+        return Rows({OLD: rows.before, NEW: rows.after}.get(time, rows.after))

@@ -1,0 +1,212 @@
+"""Queries cut into subplans, what these cost at a pace, and which paces are found."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from slackwater.algebra.relation import Project, Relation, Scan
+from slackwater.errors import UserError
+from slackwater.planner.pace import LADDER, MODES, Goal, Search, nearest_goal
+from slackwater.planner.simulation import Inflow, Setting, Simulation, schedule
+from slackwater.planner.subplans import Dag, cut, is_subplan
+from slackwater.sql.bind import bind, context
+from slackwater.sql.tables import unordered
+from slackwater.stats.rows import Change
+from slackwater.tvr.normal import normalize
+from slackwater.types import INT, Field
+from tests.test_laws import QUERIES
+from tests.test_laws import bound as bound_law
+
+TABLES = {
+    "sales": ("id", "customer", "price"),
+    "customers": ("id", "region"),
+}
+
+ABOVE_AVERAGE = """
+    SELECT s.id, s.price FROM sales s JOIN
+      (SELECT customer, avg(price) AS usual FROM sales GROUP BY customer) a
+      ON s.customer = a.customer
+    WHERE s.price > a.usual
+"""
+BY_REGION = """
+    SELECT c.region, sum(s.price) AS total FROM sales s JOIN customers c ON s.customer = c.id
+    GROUP BY c.region
+"""
+LARGEST = "SELECT max(n) FROM (SELECT customer, sum(price) AS n FROM sales GROUP BY customer)"
+
+
+def query(text: str) -> Relation:
+    def lookup(name: str) -> Relation | None:
+        fields = tuple(Field(c, INT, False) for c in TABLES.get(name, ()))
+        return Scan(name, name, fields) if fields else None
+
+    bound = bind(text, context(lookup, lambda: list(TABLES), None))  # type: ignore[arg-type]
+    return normalize(unordered(bound))
+
+
+def inflows(sales: float = 1e7, customers: float = 0.0) -> dict[str, Inflow]:
+    return {
+        "sales": Inflow(0.0, Change(inserts=sales)),
+        "customers": Inflow(1e5, Change(inserts=customers)),
+    }
+
+
+def simulation(texts: Mapping[str, str], **options: bool) -> Simulation:
+    return Simulation(cut({n: query(t) for n, t in texts.items()}, **options), Setting(inflows()))
+
+
+# -- cutting
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("sharing", [True, False])
+def test_subplans_put_together_are_the_query(name: str, sharing: bool) -> None:
+    relation = bound_law(QUERIES[name])
+    dag = cut({"q": relation}, sharing=sharing)
+    assert dag.expanded(dag.roots["q"]) is relation
+
+
+def test_a_query_is_cut_where_rows_are_held_back_below_more_work() -> None:
+    dag = cut({"q": query(ABOVE_AVERAGE)}, sharing=False)
+    below, root = dag.subplans
+    assert isinstance(below.relation, Project)  # what follows the aggregate is done with it
+    assert below.inputs == ("sales",)
+    assert set(root.inputs) == {"sales", "#0"}
+    assert dag.parents == ((1,), ())
+
+
+def test_what_merely_follows_an_aggregate_stays_with_it() -> None:
+    assert len(cut({"q": query(BY_REGION + " HAVING sum(s.price) > 10")}).subplans) == 1
+
+
+def test_equal_pieces_of_queries_are_shared() -> None:
+    queries = {"a": query(ABOVE_AVERAGE), "b": query(ABOVE_AVERAGE + " AND s.id > 3")}
+    shared, apart = cut(queries), cut(queries, sharing=False)
+    assert len(shared.subplans) == 3
+    assert shared.subplans[0].queries == {"a", "b"}
+    assert len(apart.subplans) == 4
+    assert all(len(s.queries) == 1 for s in apart.subplans)
+
+
+def test_paths_are_inputs_of_subplans() -> None:
+    dag: Dag = cut({"q": query(ABOVE_AVERAGE)})
+    assert {p for s in dag.subplans for p in s.paths} == {(0, "sales"), (1, "sales"), (1, "#0")}
+
+
+# -- costs
+
+
+def test_a_run_flushes_the_paths_whose_turn_it_is() -> None:
+    ends, flushed = schedule((1, 4))
+    assert ends.tolist() == [0.25, 0.5, 0.75, 1.0]
+    assert flushed[:, 0].tolist() == [False, False, False, True]
+    assert flushed[:, 1].all()
+
+
+def test_more_runs_make_the_last_one_shorter_and_all_of_them_dearer() -> None:
+    found = simulation({"q": "SELECT customer, sum(price) FROM sales GROUP BY customer"})
+    costs = [found.cost(0, (k,)) for k in (1, 2, 10, 50)]
+    assert [c.runs for c in costs] == [1, 2, 10, 50]
+    assert all(a.final > b.final for a, b in itertools.pairwise(costs))
+    assert all(a.total < b.total for a, b in itertools.pairwise(costs))
+
+
+def test_paces_asked_for_alone_or_with_others_cost_the_same() -> None:
+    alone, together = (simulation({"q": ABOVE_AVERAGE}) for _ in range(2))
+    together.rungs = LADDER
+    for k in (1, 3, 64):
+        for paces in ((k, k), (1, k)):
+            assert alone.cost(1, paces).total == pytest.approx(together.cost(1, paces).total)
+
+
+def test_what_arrives_while_it_is_cheap_is_cheaper() -> None:
+    dag = cut({"q": query("SELECT customer, sum(price) FROM sales GROUP BY customer")})
+    cheap = Setting(inflows(), price=np.array([0.1, 0.1, 0.1, 1.0]))
+    assert Simulation(dag, cheap).cost(0, (10,)).total < 0.7 * (
+        Simulation(dag, Setting(inflows())).cost(0, (10,)).total
+    )
+
+
+def test_what_does_not_change_costs_nothing() -> None:
+    still = {"sales": Inflow(1e6, Change()), "customers": Inflow(1e5, Change())}
+    found = Simulation(cut({"q": query(BY_REGION)}), Setting(still))
+    assert found.cost(0, ()).total == 0
+
+
+# -- searching
+
+TEXTS = {"above": ABOVE_AVERAGE, "region": BY_REGION, "largest": LARGEST}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
+def test_goals_that_can_be_met_are(mode: str, share: float) -> None:
+    search = Search(simulation(TEXTS), {q: Goal(share=share) for q in TEXTS}, mode, worth=0.0)
+    found = search.greedy()
+    assert search.is_allowed(found.paces)
+    if share == 1.0:
+        assert set(found.paces.values()) == {1}
+    for name, seconds in found.missed.items():  # nothing shorter was to be had, all paths alike
+        assert mode == "uniform" or found.final[name] <= nearest_goal(search, name) * 1.2, seconds
+
+
+def test_without_goals_everything_waits() -> None:
+    found = Search(simulation(TEXTS), {}).greedy()
+    assert set(found.paces.values()) == {1}
+    assert not found.missed
+
+
+@pytest.mark.parametrize("share", [0.7, 0.4, 0.25])
+@pytest.mark.parametrize("name", TEXTS)
+def test_greedy_is_near_the_best_there_is(name: str, share: float) -> None:
+    search = Search(simulation({name: TEXTS[name]}), {name: Goal(share=share)}, worth=0.0)
+    found, best = search.greedy(), search.brute_force((1, 2, 3, 4, 6, 8, 12, 16))
+    if best.missed:
+        assert sum(found.missed.values()) <= sum(best.missed.values()) * 1.05
+    else:
+        assert not found.missed
+        assert found.total <= best.total * 1.25
+
+
+def test_greedy_is_no_worse_than_chance(rng: random.Random) -> None:
+    search = Search(simulation(TEXTS), {q: Goal(share=0.5) for q in TEXTS}, worth=0.0)
+    chance = [[rng.choice(LADDER) for _ in range(search.groups)] for _ in range(200)]
+    found, drawn = search.greedy(), search.sampled([[1] * search.groups, *chance])
+    assert len(found.missed) <= len(drawn.missed)
+    assert found.missed or found.total <= drawn.total
+
+
+def test_paths_of_their_own_are_never_dearer_than_one_pace_for_all() -> None:
+    for share in (0.5, 0.3):
+        goals = {q: Goal(share=share) for q in TEXTS}
+        own, one = (Search(simulation(TEXTS), goals, m).greedy() for m in ("paths", "uniform"))
+        assert sum(own.missed.values()) <= sum(one.missed.values()) + 1e-9
+        assert own.total <= one.total * 1.0001
+
+
+def test_nothing_is_flushed_more_often_than_it_is_made() -> None:
+    search = Search(simulation({"q": ABOVE_AVERAGE}), {})
+    between = next(path for path in search.paths if is_subplan(path[1]))
+    paces = dict.fromkeys(search.paths, 1)
+    assert not search.is_allowed(paces | {between: 2})
+    assert search.is_allowed(paces | {between: 2, (0, "sales"): 2})
+
+
+def test_a_goal_out_of_reach_is_not_chased_at_any_cost() -> None:
+    goals = {"region": Goal(seconds=1e-6)}
+    thrifty = Search(simulation({"region": BY_REGION}), goals).greedy()
+    chasing = Search(simulation({"region": BY_REGION}), goals, worth=0.0).greedy()
+    assert thrifty.missed
+    assert chasing.missed
+    assert thrifty.total <= chasing.total
+
+
+def test_unknown_modes_are_refused() -> None:
+    with pytest.raises(UserError) as caught:
+        Search(simulation(TEXTS), {}, "moods")
+    assert "uniform" in str(caught.value)
