@@ -258,6 +258,30 @@ def test_of_two_at_the_same_result_one_writes_the_goal_down(
     assert len(events(db, "goal", "hourly")) == 1
 
 
+def test_two_processes_may_play_the_same_day(db: Warehouse, tmp_path: Path) -> None:
+    """However they get in each other's way, each result comes once and is exact."""
+    view(db, "hourly", schedule="every 1 hour", within="1 minute")
+    view(db, "above", "AS SELECT SUM(total) AS t FROM hourly", schedule="every 2 hours")
+    run(db, "2026-01-05 00:10")
+    path = tmp_path / "warehouse"
+    players = [Child(play, path, number) for number in range(2)]
+    for player in players:
+        player.result()
+    for name, most in (("hourly", 12), ("above", 6)):
+        dues = [e["due"] for e in events(db, "goal", name)]
+        assert len(dues) == len(set(dues)) <= most
+    assert db.sql("SELECT COUNT(*) FROM sales").fetchall() == [(1 + 2 * 3 * 11,)]
+    require_exact(db)
+
+
+def play(path: Path, number: int) -> None:
+    """Half a day, in which rows come every hour, ten minutes later for the second player."""
+    clock = SimulatedClock(f"2026-01-05 00:{number + 1}0", lambda *_: TAKES)
+    with opened(path, clock) as db:
+        clock.every(3600, lambda: sell(db, 3), until="2026-01-05 12:00")
+        run(db, "2026-01-05 12:00", poll_seconds=1800)
+
+
 def test_a_view_that_somebody_else_holds_is_looked_at_again(
     tmp_path: Path, db: Warehouse, clock: SimulatedClock
 ) -> None:
@@ -350,6 +374,20 @@ def test_units_run_early_as_their_rows_come(db: Warehouse, clock: SimulatedClock
         "11:00",
     ]
     assert [e["run"] for e in reversed(db.history()) if e["kind"] == "early"][:4] == [1, 2, 3, 1]
+
+
+def test_units_run_early_by_what_is_expected_to_come(db: Warehouse, clock: SimulatedClock) -> None:
+    """Of 24 rows in four hours, a quarter comes in each; at the end of the second it is dear."""
+    db.sql("ALTER WAREHOUSE SET (prices = '9 from 09:55 to 10:25')")
+    view(db, "report", schedule="0 */4 * * *")
+    clock.every(600, lambda: sell(db, 1), until=NEXT)
+    paces = Noting(clock, 4, "report")
+    run(db, "2026-01-05 12:00", paces=paces)
+    late = [run for run in paces.runs if run > "08:00"]
+    assert late == ["09:00", "10:25", "11:00"]
+    early = [e for e in db.history(limit=500) if e["kind"] == "early"]
+    assert early[0]["expected_rows"] == pytest.approx(24, rel=0.1)
+    assert (early[0]["pace"], early[0]["run"], early[0]["price"]) == (4, 3, 1.0)
 
 
 def test_an_early_run_waits_for_a_lower_price_within_its_slot() -> None:

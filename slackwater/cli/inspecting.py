@@ -120,19 +120,26 @@ def _print_events(own: Session, events: list[dict[str, Any]]) -> None:
 
 def _event(event: dict[str, Any]) -> tuple[Any, ...]:
     steps = event.get("steps") or []
-    seconds = event.get("seconds")
+    seconds = event.get("seconds", event.get("latency_seconds"))
     return (
         str(event["at"])[:19].replace("T", " "),
         event["kind"],
         event.get("view") or event.get("table") or "",
         event.get("version", ""),
-        event.get("mode")
-        or ", ".join(event["rows"] if isinstance(event.get("rows"), dict) else ()),
+        _how(event),
         ", ".join(sorted({str(s["engine"]) for s in steps})),
         _rows(event.get("rows")),
         "" if seconds is None else f"{seconds:.2f}",
-        ", ".join(event.get("reasons") or ()),
+        ", ".join(event.get("reasons") or ()) or event.get("error", "").partition("\n")[0],
     )
+
+
+def _how(event: dict[str, Any]) -> str:
+    """The mode of a refresh, the kinds of a change, whether a goal was kept."""
+    if "kept" in event:
+        return "kept" if event["kept"] else "missed"
+    kinds = event["rows"] if isinstance(event.get("rows"), dict) else ()
+    return event.get("mode") or ", ".join(kinds)
 
 
 def _rows(rows: Any) -> Any:

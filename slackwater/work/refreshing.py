@@ -6,7 +6,8 @@ bind → plan → compile → run → commit
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from slackwater.catalog.model import (
     View,
     WriteEvent,
 )
+from slackwater.catalog.snapshot import Snapshot
 from slackwater.engine.publish import publish_view
 from slackwater.engine.runner import measurements
 from slackwater.errors import StateError, UserError
@@ -82,9 +84,10 @@ def refresh(
     with (
         house.lease(*(v.id for v in wanted)) as lease,
         house.catalog.running("refresh", lease) as run,
-        house.catalog.reading() as snapshot,
+        _reading(house) as (snapshot, read_at),
     ):
-        work = _Work(World(house, snapshot, Pending(), defining=True), run, full, set(names))
+        world = World(house, snapshot, Pending(), defining=True)
+        work = _Work(world, run, full, set(names), read_at)
         with work.world.steady_files():
             work.refresh(order(work.world, names))
         told = [] if telling is None else [WriteEvent(event) for event in telling(work.reports)]
@@ -95,6 +98,15 @@ def refresh(
     publish(house, [v.id for v in wanted])
     house.collect_garbage()
     return work.reports
+
+
+@contextmanager
+def _reading(house: House) -> Iterator[tuple[Snapshot, str]]:
+    """The newest snapshot, pinned, and a moment before that: whatever was due until then is
+    served by what is computed from it."""
+    read_at = house.timestamp()
+    with house.catalog.reading() as snapshot:
+        yield snapshot, read_at
 
 
 @dataclass(frozen=True)
@@ -170,12 +182,14 @@ def definition(world: World, view: View) -> tuple[Relation, dict[str, str]]:
 class _Work:
     """One run over some views."""
 
-    def __init__(self, world: World, run: Run, full: bool, named: set[str]) -> None:
+    def __init__(
+        self, world: World, run: Run, full: bool, named: set[str], read_at: str = ""
+    ) -> None:
         self.world = world
         self.run = run
         self.full = full
         self.named = {n.lower() for n in named}
-        self.read_at = world.house.timestamp()
+        self.read_at = read_at
         self.reports: list[RefreshReport] = []
         self.requires: list[Any] = []
         self._updates: list[Update] = []
