@@ -128,7 +128,9 @@ def test_a_goal_is_written_down_with_the_refresh_that_keeps_or_misses_it(
     assert len(runs) == 1, "what is due at one moment is refreshed in one call"
 
 
-def test_a_share_is_one_of_the_batch_work(db: Warehouse, clock: SimulatedClock) -> None:
+def test_a_share_is_one_of_the_batch_work(
+    db: Warehouse, clock: SimulatedClock, tmp_path: Path
+) -> None:
     view(db, "half", schedule="every 1 hour", within="0.5x")
     view(db, "whole", schedule="every 1 hour", within="1x")
     clock.at("2026-01-05 00:30", lambda: sell(db, 3))
@@ -136,6 +138,10 @@ def test_a_share_is_one_of_the_batch_work(db: Warehouse, clock: SimulatedClock) 
     half, whole = (events(db, "goal", name)[0]["within_seconds"] for name in ("half", "whole"))
     assert half > 0
     assert whole == pytest.approx(2 * half)
+    with opened(tmp_path / "warehouse", clock) as again:  # which has learned what refreshes take
+        sell(again, 3)
+        run(again, "2026-01-05 02:00")
+        assert [g["kept"] for g in events(again, "goal", "half")] == [False, False]
 
 
 def test_status_tells_goals_costs_and_when_a_view_is_due(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from slackwater.catalog.database import Database
 from slackwater.catalog.model import Event, Measurement
@@ -25,6 +26,21 @@ def recent_events(
     with database.reading() as connection:
         rows = connection.execute(query).all()
     return tuple(Event(row.kind, row.relation_id, row.at, row.body) for row in rows)
+
+
+def news(
+    database: Database, after: int | None, kinds: Sequence[str]
+) -> tuple[int, tuple[Event, ...]]:
+    """Events of some kinds that came after others, in their order, and the number of the last
+    event there is; nothing but that for those who have read none."""
+    with database.reading() as connection:
+        number = connection.execute(select(func.max(events.c.row_id))).scalar() or 0
+        if after is None or number == after:
+            return number, ()
+        query = select(events).where(events.c.row_id > after, events.c.kind.in_(kinds))
+        rows = connection.execute(query.order_by(events.c.row_id)).all()
+    found = tuple(Event(row.kind, row.relation_id, row.at, row.body) for row in rows)
+    return max([number, *(row.row_id for row in rows)]), found
 
 
 def measurements_of(database: Database, run_id: str) -> tuple[Measurement, ...]:

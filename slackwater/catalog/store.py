@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -144,6 +144,11 @@ class Catalog:
     ) -> tuple[Event, ...]:
         """The newest events, newest first."""
         return history.recent_events(self._database, relation, kind, limit, since)
+
+    def news(self, after: int | None, kinds: Sequence[str]) -> tuple[int, tuple[Event, ...]]:
+        """Events of some kinds after the one of that number, oldest first, and the number of the
+        newest of all; events are numbered in the order of their commits."""
+        return history.news(self._database, after, kinds)
 
     def runs(self, limit: int = 100) -> tuple[RunRecord, ...]:
         """The newest runs, newest first."""

@@ -14,6 +14,7 @@ from slackwater.service.told import LOUD, Listener, Summary, Told
 from slackwater.timing import Prices, parse_prices
 from slackwater.warehouse import Warehouse
 from slackwater.work.house import House
+from slackwater.work.standing import Newest
 
 logger = logging.getLogger("slackwater.scheduler")
 
@@ -27,6 +28,10 @@ class Desk:
     clock: Clock
     listener: Listener | None = None
     summary: Summary = field(default_factory=Summary)
+    newest: Newest = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.newest = Newest(self.house.catalog)
 
     def say(
         self, kind: str, text: str, view: str | None = None, body: Mapping[str, Any] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from slackwater.catalog.ids import timestamp
@@ -34,9 +34,11 @@ class Risks:
     def look(self, standings: Sequence[Standing], now: datetime) -> None:
         """Warn of goals that will be missed, once for each result."""
         served = [s for s in standings if s.since is not None and s.view.refreshed_at]
-        for found in served:
-            if "within" in found.options and self._is_time(found, now):
-                self._check(found, _together(found, served, now), now)
+        for due, group in _together(served, now):
+            asking = [s for s in group if "within" in s.options]
+            times = [self._is_time(found, now) for found in asking]
+            if any(times):
+                self._check(asking, due, self._takes(group, due, now))
 
     def _is_time(self, found: Standing, now: datetime) -> bool:
         """Is this another of the looks between two results?"""
@@ -56,31 +58,34 @@ class Risks:
         return (now - found.since) / (due - found.since) if due is not None else 0.0
 
     def _waiting(self, found: Standing) -> Mapping[str, int]:
-        world = World(self._desk.house, self._desk.house.catalog.snapshot(), defining=True)
-        return waiting(world, found.view, found.marks)
+        return waiting(self._world(), found.view, found.marks)
 
-    def _check(self, found: Standing, names: Sequence[str], now: datetime) -> None:
-        due = found.schedule.next_due(now)
-        if due is None and not isinstance(found.schedule, EveryRows):
-            return
-        within = within_seconds(self._desk.house, found)
-        takes = expected(self._desk.house, names, self._coming(found, names, now, due)).seconds
-        if within is not None and takes > within and not self._was_said(found, due):
-            self._warn(found, due, within, takes)
+    def _world(self) -> World:
+        return World(self._desk.house, self._desk.house.catalog.snapshot(), defining=True)
 
-    def _coming(
-        self, found: Standing, names: Sequence[str], now: datetime, due: datetime | None
-    ) -> dict[str, float]:
-        """Rows that are still to come to the tables until the result is due."""
+    def _takes(self, group: Sequence[Standing], due: datetime | None, now: datetime) -> float:
+        """Seconds that the refresh of all that is due together is expected to take."""
+        names = [found.view.name for found in group]
         if due is None:
-            here = self._waiting(found)
-            left = max(0, getattr(found.schedule, "rows", 0) - sum(here.values()))
-            whole = sum(here.values()) or len(here)
-            return {id: left * (rows or 1) / whole for id, rows in here.items()}
-        snapshot = self._desk.house.catalog.snapshot()
-        world = World(self._desk.house, snapshot, defining=True)
-        views = [world.view(name) for name in names]
-        return {t.id: self._arriving.rows(t, now, due) for t in base_tables(world, *views)}
+            coming = self._missing(group[0])
+        else:
+            tables = base_tables(self._world(), *(found.view for found in group))
+            coming = {table.id: self._arriving.rows(table, now, due) for table in tables}
+        return expected(self._desk.house, names, coming).seconds
+
+    def _missing(self, found: Standing) -> dict[str, float]:
+        """Rows that its tables still lack, each as many as its share of what has come."""
+        assert isinstance(found.schedule, EveryRows)
+        here = self._waiting(found)
+        left = max(0, found.schedule.rows - sum(here.values()))
+        whole = sum(here.values()) or len(here)
+        return {id: left * (rows or 1) / whole for id, rows in here.items()}
+
+    def _check(self, asking: Sequence[Standing], due: datetime | None, takes: float) -> None:
+        for found in asking:
+            within = within_seconds(self._desk.house, found)
+            if within is not None and takes > within and not self._was_said(found, due):
+                self._warn(found, due, within, takes)
 
     def _was_said(self, found: Standing, due: datetime | None) -> bool:
         events = self._desk.house.catalog.events(relation=found.view.id, kind=EVENT, limit=1)
@@ -105,12 +110,18 @@ class Risks:
         desk.say(AT_RISK, text, found.view.name, body)
 
 
-def _together(found: Standing, others: Sequence[Standing], now: datetime) -> list[str]:
-    """The views that are refreshed in the same call."""
-    due = found.schedule.next_due(now)
-    if due is None:
-        return [found.view.name]
-    return [s.view.name for s in others if s.schedule.next_due(now) == due]
+def _together(
+    served: Sequence[Standing], now: datetime
+) -> Iterator[tuple[datetime | None, list[Standing]]]:
+    """The views that are refreshed in one call, by when that is; one by one, where rows say it."""
+    groups: dict[datetime, list[Standing]] = {}
+    for found in served:
+        due = found.schedule.next_due(now)
+        if due is not None:
+            groups.setdefault(due, []).append(found)
+        elif isinstance(found.schedule, EveryRows):
+            yield None, [found]
+    yield from groups.items()
 
 
 def _name(found: Standing, due: datetime | None) -> str:

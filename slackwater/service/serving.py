@@ -91,7 +91,8 @@ class Serving:
         view = snapshot.get(due.view.id) if due.view.id in snapshot else None
         if not isinstance(view, View):
             return False
-        now = standing(self._desk.house.catalog, snapshot, view)
+        self._desk.newest.catch_up()
+        now = standing(self._desk.newest, snapshot, view)
         return self._due_at(now, by) is not None
 
     def _refresh(self, group: Sequence[Due], by: datetime) -> None:

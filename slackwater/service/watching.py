@@ -29,10 +29,11 @@ class Watching:
         snapshot = self._desk.house.catalog.snapshot()
         if snapshot.commit != self._commit:
             self._commit = snapshot.commit
+            self._desk.newest.catch_up()
             found = []
             for view in snapshot.views():
                 try:
-                    found.append(standing(self._desk.house.catalog, snapshot, view))
+                    found.append(standing(self._desk.newest, snapshot, view))
                 except SlackwaterError as error:
                     self._complain(view.name, error)
             self._standings = found

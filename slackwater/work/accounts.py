@@ -13,7 +13,7 @@ from slackwater.errors import SlackwaterError
 from slackwater.timing import EveryRows, parse_size
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
-from slackwater.work.standing import Standing, standing
+from slackwater.work.standing import Newest, Standing, standing
 from slackwater.work.waiting import waiting
 from slackwater.work.world import World
 
@@ -76,7 +76,7 @@ def _due(world: World, view: View) -> dict[str, Any]:
     """When the next result is due: at a moment, or after so many more rows."""
     house = world.house
     try:
-        found = standing(house.catalog, world.snapshot, view)
+        found = standing(Newest(house.catalog), world.snapshot, view)
     except SlackwaterError:  # an option that an older version took
         return {"next_due": None, "rows_until_due": None}
     if isinstance(found.schedule, EveryRows):

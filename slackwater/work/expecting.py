@@ -82,7 +82,7 @@ def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expec
     if told is None or told.seconds is None or told.cpu_seconds is None:
         return NOTHING, 0.0
     rows = {o.name: o.rows for o in told.outputs if not o.state}
-    return Expectation(told.seconds, told.cpu_seconds), rows.get(view.name, 0.0)
+    return Expectation(float(told.seconds), float(told.cpu_seconds)), rows.get(view.name, 0.0)
 
 
 def batch(house: House, view: View) -> Expectation:
@@ -104,4 +104,4 @@ def _cheapest(candidates: Sequence[Candidate]) -> Expectation:
     best = min(possible, key=lambda c: (c.cpu, ENGINES.index(c.engine)), default=None)
     if best is None or best.cpu == inf:
         return NOTHING
-    return Expectation(best.latency, best.cpu)
+    return Expectation(float(best.latency), float(best.cpu))

@@ -24,6 +24,7 @@ from slackwater.work.goals import effective_options
 from slackwater.work.waiting import Marks
 
 MANUAL = "manual"
+KINDS = ("refresh", "goal", "alter")
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,34 @@ class Standing:
         return self.schedule.next_due(self.since or now)
 
 
-def standing(catalog: Catalog, snapshot: Snapshot, view: View) -> Standing:
+class Newest:
+    """The newest event of each kind that settles something, by view: asked for once, and then
+    brought along by what has happened since."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._found: dict[tuple[str, str], Event | None] = {}
+        self._last, _ = catalog.news(None, KINDS)
+
+    def catch_up(self) -> None:
+        """Know what has happened meanwhile."""
+        self._last, events = self._catalog.news(self._last, KINDS)
+        self._found |= {(e.relation, e.kind): e for e in events if e.relation is not None}
+
+    def of(self, view: View, kind: str) -> Event | None:
+        """The newest event of a kind; None where there is none."""
+        key = (view.id, kind)
+        if key not in self._found:
+            events = self._catalog.events(relation=view.id, kind=kind, limit=1)
+            self._found[key] = next(iter(events), None)
+        return self._found[key]
+
+
+def standing(newest: Newest, snapshot: Snapshot, view: View) -> Standing:
     """Of a view, as the newest events tell."""
     options = effective_options(view, snapshot.settings)
     schedule = parse_schedule(options.get("schedule", MANUAL))
-    refreshed, goal, altered = (_newest(catalog, view, k) for k in ("refresh", "goal", "alter"))
+    refreshed, goal, altered = (newest.of(view, kind) for kind in KINDS)
     settled = [moment(altered.at)] if altered else []
     marks: Mapping[str, Any] = {}
     if refreshed is not None:
@@ -74,7 +98,3 @@ def _is_later(event: Event, other: Event | None) -> bool:
 def moment(text: str) -> datetime:
     """A moment as the catalog wrote it."""
     return datetime.fromisoformat(text)
-
-
-def _newest(catalog: Catalog, view: View, kind: str) -> Event | None:
-    return next(iter(catalog.events(relation=view.id, kind=kind, limit=1)), None)
