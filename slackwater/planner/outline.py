@@ -29,9 +29,10 @@ from slackwater.tvr.references import Reference
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import BufferState
 from slackwater.tvr.states.rows import RowState
+from slackwater.tvr.states.sums import SumState
 from slackwater.types import Field
 
-MOST_PIVOTS = (3, 1)
+MOST_PIVOTS = (2, 1)
 """Around so many inputs, those that change most, a join is taken; and so many, a part's."""
 LEAST_SECONDS = 0.2
 """What takes less to compute is not worth looking for parts to keep."""
@@ -73,25 +74,33 @@ class Outline:
         self._changed = frozenset(id for id, rows in self.rows.items() if rows.change.rows)
 
     def operator(self) -> Operator:
-        """The view."""
+        """The view: it follows changes, or is computed anew from its tables alone."""
         root, plan = self.plan.root, self.plan
-        state, actions = plan.states.get(root), []
+        state, actions = plan.states.get(root), [self._anew()]
         for cut in self._cuts(root, 0):
             if state is not None and state is not plan.own:
                 actions.append(self._kept(cut, state, is_view=True))
             if plan.own is not None:
                 actions.append(self._of_view(cut, plan.own))
-            else:
+            elif cut.is_whole or state is None:
                 actions.append(self._dropped(cut, is_view=True))
         return Operator("view", tuple(actions))
 
+    def _anew(self) -> Action:
+        rows = zset.with_weight(Deltas(frozenset(), self.weighted).rows(self.plan.root))
+        work = work_of([rows], [rows], self._at.count)
+        return Action(rows=Way(float(self.seconds(work))))
+
     def _below(self, node: Relation, depth: int) -> Operator:
-        """An operator that something may be kept of."""
+        """An operator that something may be kept of. Parts are of use to what it keeps, where its
+        change can do without other rows of its inputs."""
         if node not in self._operators:
             state = self._state(node)
             actions = []
             for cut in self._cuts(node, depth):
-                actions += [self._dropped(cut), self._kept(cut, state)]
+                if cut.is_whole or not isinstance(state, SumState):
+                    actions.append(self._dropped(cut))
+                actions.append(self._kept(cut, state))
             self._operators[node] = Operator(state.name, tuple(actions))
         return self._operators[node]
 
@@ -163,25 +172,22 @@ class Outline:
     def _dropped(self, cut: _Cut, is_view: bool = False) -> Action:
         """Nothing is kept: both follow from what is below; a change that cannot be told from rows
         computed again, not at all."""
-        rows = cut.written_anew if is_view else cut.anew
+        rows = None if is_view else cut.anew
         if not cut.changes:
             return Action((), cut.operators, Way(0.0, cut.nothing), rows, rows)
         if not is_repeatable(cut.node) and cut.node in self.plan.states:
             return Action((), cut.operators, None, rows)
-        deltas = cut.deltas({})
-        found = deltas.sure(cut.tree)
+        found = cut.deltas({}).sure(cut.tree)
         change = cut.way([found], [zset.consolidate(found)] if is_view else ())
-        both = None if is_view else cut.way([found, deltas.rows(cut.tree)])
-        return Action((), cut.operators, change, rows, both)
+        return Action((), cut.operators, change, rows)
 
     def _of_view(self, cut: _Cut, own: RowState) -> Action:
         """The view's own rows are there anyway."""
-        change = Way(0.0, cut.nothing)
-        if cut.changes:
-            state = replace(own, node=cut.tree)
-            found = state.change(cut.deltas({cut.tree: state}))
-            change = cut.way([found], [found])
-        return Action((), cut.operators, change, cut.written_anew)
+        if not cut.changes:
+            return Action((), cut.operators, Way(0.0, cut.nothing))
+        state = replace(own, node=cut.tree)
+        found = state.change(cut.deltas({cut.tree: state}))
+        return Action((), cut.operators, cut.way([found], [found]))
 
     def _kept(self, cut: _Cut, state: State, is_view: bool = False) -> Action:
         """A state is brought along, whatever is asked; all rows are then read from it."""
@@ -190,18 +196,16 @@ class Outline:
             self.candidates[signature] = self._candidate(cut, state)
         own: State = replace(state, node=cut.tree)  # type: ignore[arg-type]
         deltas = cut.deltas({cut.tree: own})
-        read = zset.with_weight(deltas.rows(cut.tree))
-        if not cut.changes:
-            rows = replace(cut.way([read], [read] if is_view else ()), asks=cut.nothing)
-            return Action((signature,), cut.operators, Way(0.0, cut.nothing), rows, rows)
-        change, given = own.change(deltas), own.delta(deltas)
-        made = [change, zset.consolidate(given)] if is_view else [change]
-        followed = cut.way([change, given], made)
-        if is_view:  # computed anew, nothing would be brought along
-            return Action((signature,), cut.operators, followed)
-        rows = cut.way([change, read], made)
-        both = cut.way([change, given, read], made)
-        return Action((signature,), cut.operators, followed, rows, both)
+        change = Way(0.0, cut.nothing)
+        if cut.changes:
+            made, given = own.change(deltas), own.delta(deltas)
+            written = [made, zset.consolidate(given)] if is_view else [made]
+            change = cut.way([made, given], written)
+        if is_view:
+            return Action((signature,), cut.operators, change)
+        read = cut.way([zset.with_weight(deltas.rows(cut.tree))])
+        rows = Way(change.seconds + read.seconds, change.asks)
+        return Action((signature,), cut.operators, change, rows, rows)
 
     def _candidate(self, cut: _Cut, state: State) -> Candidate:
         """Built from tables alone, as what is kept besides is not known."""
@@ -233,6 +237,11 @@ class _Cut:
         return _At(self.outline, leaves, self.kept)
 
     @property
+    def is_whole(self) -> bool:
+        """Is no join of it put around an input?"""
+        return not any(isinstance(leaf, Part) for leaf in self.leaves)
+
+    @property
     def changes(self) -> bool:
         """Does anything below it?"""
         return time.reads(self.node, self.outline._changed)
@@ -246,11 +255,6 @@ class _Cut:
     def anew(self) -> Way:
         """All rows, with nothing kept."""
         return self.way([self._plain])
-
-    @property
-    def written_anew(self) -> Way:
-        """The same, and written."""
-        return self.way([self._plain], [self._plain])
 
     @cached_property
     def _plain(self) -> Relation:

@@ -12,7 +12,6 @@ from slackwater.planner.choice import (
     HIGHER_ORDER,
     INCREMENTAL,
     PLAIN,
-    TIE,
     Candidate,
     choose,
     is_worth_building,
@@ -88,7 +87,7 @@ class _Choosing:
         """By changes with the states that are there, or anew; either way with those that are kept
         for what comes next, which have to be built where they are not there."""
         anew, running = self._plan, self._spark.is_running
-        in_full = FULL if anew.kept else PLAIN
+        in_full = FULL if anew.kept or self._impossible else PLAIN
         there = {s.id for s in keeping.now.kept}
         new = [s for s in anew.kept if s.id not in there]
         building = anew if new else None
@@ -100,11 +99,10 @@ class _Choosing:
         candidates = [*self._by_stored(keeping), *self._with_kept(in_full, by_cost)]
         engine = self._upkeep.world.house.runner.placement
         cost = self._costing.of_building(new, anew, "spark" if engine == "spark" else "local")
-        extra = {INCREMENTAL: cost - TIE}  # in a tie, changes are followed
         possible = [c for c in candidates if not c.reasons]
         chosen = min(
-            possible,
-            key=lambda c: c.cpu + extra.get(c.method, 0.0),
+            possible,  # in a tie, changes are followed: they come first
+            key=lambda c: c.cpu + cost if c.method == INCREMENTAL else c.cpu,
             default=Candidate(in_full if self._impossible else INCREMENTAL, ""),
         )
         if self._is_load:  # by the size of what is read

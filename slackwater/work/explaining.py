@@ -18,6 +18,7 @@ from slackwater.tvr.maintenance import Maintenance, maintenance
 from slackwater.work.alternatives import alternatives
 from slackwater.work.forecast import Forecast, forecast
 from slackwater.work.house import House
+from slackwater.work.keeping import Room, budget_of, stored_room
 from slackwater.work.reasons import REASONS, REWRITES
 from slackwater.work.refreshing import definition, ways
 from slackwater.work.telling import is_fresh
@@ -45,6 +46,7 @@ class _Explained:
     placement: Placement
     upkeep: _Upkeep | None = None
     next: Forecast | None = None
+    kept: Room | None = None  # where the view has a budget
 
     def text(self) -> str:
         """For people."""
@@ -71,7 +73,10 @@ class _Explained:
         if self.upkeep is None:
             return ["Method: recompute"]
         lines = ["Method: incremental", *(self.next.lines() if self.next else ())]
-        lines += [f"Keeps:  {s.name}" for s in self.upkeep.plan.kept]
+        if self.kept is not None:
+            lines += self.kept.lines()
+        else:
+            lines += [f"Keeps:  {s.name}" for s in self.upkeep.plan.kept]
         for node, note in self.upkeep.notes.items():
             lines.append(f"Law:    {note.law}: {printer.describe(node)}")
             if note.reason:
@@ -95,6 +100,7 @@ class _Explained:
             "method": ("incremental" if self.upkeep else "recompute") if view else None,
             "operators": operators,
             "states": [s.name for s in self.upkeep.plan.kept] if self.upkeep else [],
+            "budget": self.kept.to_json() if self.kept else None,
             "next": self.next.to_json() if self.next else None,
             "reasons": reasons,
             "engine": engine,
@@ -133,12 +139,17 @@ def explain(house: House, what: str, format: str = "text", others: bool = False)
             return alternatives(house, view, format)
         relation, reasons = definition(world, view)
     placement = house.runner.place([relation], world.sources(relation), load=view is not None)
-    upkeep = expected = None
+    upkeep = expected = kept = None
     if view is not None and not _is_always_full(view, reasons):
         upkeep = _upkeep(view, relation)
+        kept, budget = None, budget_of(world, view)
         if not is_fresh(world, view):
-            expected = forecast(ways(house, view), placement.engine)
-    explained = _Explained(world, relation, reasons, view, placement, upkeep, expected)
+            found = ways(house, view)
+            expected = forecast(found, placement.engine)
+            kept = found.upkeep.keeping.room() if found.upkeep.keeping else None
+        elif budget is not None:
+            kept = stored_room(world, view, budget)
+    explained = _Explained(world, relation, reasons, view, placement, upkeep, expected, kept)
     return json.dumps(explained.json(), indent=2) if format == "json" else explained.text()
 
 

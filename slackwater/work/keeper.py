@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from slackwater.catalog.model import View
 from slackwater.stats.rows import Change
+
+ALIKE, MOST_ALIKE = 2.0, 64.0
+"""Sizes up to so many times each other lead to the same decision, at first; and at most."""
 
 
 class Arrivals(Protocol):
@@ -15,6 +18,30 @@ class Arrivals(Protocol):
 
     def expected_changes(self, view: View) -> Mapping[str, Change]:
         """By source, what is expected to have changed at the next refresh of a view."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which states a view keeps, by signature, and from what that was decided: what has to be
+    equal, and sizes that have to be alike."""
+
+    states: frozenset[str]
+    equal: Hashable
+    sizes: tuple[float, ...]
+    factor: float = ALIKE
+
+    def holds(self, equal: Hashable, sizes: Sequence[float]) -> bool:
+        """Would it be decided again in the same way, as far as one can tell at a glance?"""
+        return self.equal == equal and all(
+            (1 + a) / (1 + b) <= self.factor and (1 + b) / (1 + a) <= self.factor
+            for a, b in zip(self.sizes, sizes, strict=True)
+        )
+
+    def after(self, before: Decision | None) -> Decision:
+        """A decision that came out as the one before is not looked at again so soon."""
+        same = before is not None and before.equal == self.equal and before.states == self.states
+        factor = min(MOST_ALIKE, before.factor**2) if same and before else ALIKE
+        return replace(self, factor=factor)
 
 
 @dataclass
@@ -27,5 +54,5 @@ class Keeper:
     """May parts of joins be kept, or only what a refresh by changes keeps by itself?"""
     everything: bool = False
     """Is every state kept for which there is room, whether it pays or not?"""
-    decided: dict[str, tuple[Hashable, frozenset[str]]] = field(default_factory=dict)
-    """By view, from what it was decided last, and the signatures of the states to keep."""
+    decided: dict[str, Decision] = field(default_factory=dict)
+    """By view, the last one."""

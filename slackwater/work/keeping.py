@@ -8,13 +8,13 @@ change that is expected then, by what the laws would cost with them and without 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log2
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from slackwater.algebra.relation import Join, Relation
-from slackwater.catalog.model import Segment
+from slackwater.catalog.model import Segment, View
 from slackwater.planner.budget import Frontier, Kept, Operator, Point, choose, frontier
 from slackwater.planner.choice import FUTURE
 from slackwater.planner.outline import MOST_PIVOTS, Candidate, Outline
@@ -24,10 +24,12 @@ from slackwater.tvr.maintenance import Maintenance, every_part, is_repeatable, k
 from slackwater.tvr.methods.higher_order import spread
 from slackwater.tvr.time import NEW
 from slackwater.work.arriving import LastArrivals
-from slackwater.work.goals import effective_options
+from slackwater.work.goals import AUTO, effective_options, refresh_mode
+from slackwater.work.keeper import Decision
 
 if TYPE_CHECKING:
     from slackwater.work.upkeep import Upkeep
+    from slackwater.work.world import World
 
 FILE_BYTES = 1_500
 """Of a file without rows."""
@@ -39,12 +41,46 @@ REMEMBERED = 20
 """Of so many refreshes, the sizes of states are remembered."""
 
 
+def budget_of(world: World, view: View) -> int | None:
+    """Bytes that a view's states may take; None where nobody said how many."""
+    options = effective_options(view, world.snapshot.settings)
+    return parse_size(options["state_budget"]) if "state_budget" in options else None
+
+
 def kept_under_budget(upkeep: Upkeep, plan: Maintenance, anew: bool) -> Keeping | None:
     """What a view keeps; None where it has no budget. `anew`: all states would have to be built."""
-    options = effective_options(upkeep.view, upkeep.world.snapshot.settings)
-    if "state_budget" not in options:
-        return None
-    return Keeping(upkeep, plan, parse_size(options["state_budget"]), anew)
+    budget = budget_of(upkeep.world, upkeep.view)
+    return None if budget is None else Keeping(upkeep, plan, budget, anew)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the states of a view take, or would take after its next refresh."""
+
+    budget: int
+    taken: int
+    states: tuple[tuple[str, int], ...]
+    dropped: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """For people."""
+        lines = [f"Budget: {self.budget:,} bytes for states, of which {self.taken:,} are taken"]
+        lines += [f"Keeps:  {name}, about {size:,} bytes" for name, size in self.states]
+        return lines + [f"Drops:  {name}" for name in self.dropped]
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        states = [{"name": name, "bytes": size} for name, size in self.states]
+        return {"bytes": self.budget, "taken": self.taken, "states": states} | {
+            "dropped": list(self.dropped)
+        }
+
+
+def stored_room(world: World, view: View, budget: int) -> Room:
+    """Of a view that is up to date."""
+    sizes = {s: _bytes_of(world.segments(s.id)) for s in world.snapshot.states(view.id)}
+    states = tuple((s.kind, round(size)) for s, size in sizes.items())
+    return Room(budget, round(sum(sizes.values())), states)
 
 
 @dataclass
@@ -81,15 +117,15 @@ class Keeping:
     @cached_property
     def wanted(self) -> frozenset[str]:
         """The signatures of the states to keep."""
-        decided, view = self.upkeep.world.house.keeper.decided, self.upkeep.view.id
         if self.budget < FILE_BYTES // 2:
             return frozenset()  # no file is as small
-        before, found = decided.get(view, (None, frozenset()))
-        if before != self._from:
-            everything = self.upkeep.world.house.keeper.everything
-            found = self._everything if everything else self._chosen(self._sizes).states
-            decided[view] = self._from, found
-        return found
+        keeper, view = self.upkeep.world.house.keeper, self.upkeep.view.id
+        before, (equal, sizes) = keeper.decided.get(view), self._from
+        if before is None or not before.holds(equal, sizes):
+            everything = self._everything if keeper.everything else None
+            states = everything or self._chosen(self._sizes).states
+            before = keeper.decided[view] = Decision(states, equal, sizes).after(before)
+        return before.states
 
     def fitting(self, measured: Mapping[str, float]) -> frozenset[str]:
         """Of the states that there are now, by signature with their bytes, those that stay."""
@@ -104,8 +140,17 @@ class Keeping:
         if there is not None:
             sizes = {s: there.get(s, Kept(self.budget + 1.0)) for s in sizes}
         points: Frontier = frontier(self._root, sizes, self.budget)
-        found = choose(points, self.budget)
-        return found or Point(0.0, (0.0, 0.0, 0.0))
+        following = tuple(replace(p, seconds=(p.seconds[0], inf, inf)) for p in points)
+        if self._follows and min(p.cost for p in following) < inf:
+            points = following
+        return choose(points, self.budget) or Point(0.0, (0.0, 0.0, 0.0))
+
+    @property
+    def _follows(self) -> bool:
+        """Are changes followed whatever that costs?"""
+        world, view = self.upkeep.world, self.upkeep.view
+        mode = refresh_mode(view, world.snapshot.settings, world.house.settings.refresh)
+        return mode != AUTO or any(view.id in v.depends for v in world.snapshot.views())
 
     # -- from what that is decided
 
@@ -120,19 +165,22 @@ class Keeping:
         return LastArrivals(self.upkeep.interval)
 
     @cached_property
-    def _from(self) -> Hashable:
-        """Equal where the decision would be: sizes within a half, as what was expected then."""
-        sizes = [
-            (id, _size(self._last.rows(id)), _size(self.expected.get(id, Change()).rows))
-            for id in self.upkeep.view.depends
-        ]
-        stored = [(s, _size(self._stored(s))) for s in sorted(self.upkeep.known)]
+    def _from(self) -> tuple[Hashable, tuple[float, ...]]:
+        """What has to be equal for the same decision, and sizes that have to be alike."""
+        sources, known = self.upkeep.view.depends, sorted(self.upkeep.known)
+        coming = [self.expected.get(id, Change()).rows for id in sources]
+        sizes = [*(self._last.rows(id) for id in sources), *coming, *map(self._stored, known)]
         parts = self.upkeep.world.house.keeper.joined_parts
-        return (self.upkeep.view.sql, self.budget, self.anew, parts, tuple(sizes), tuple(stored))
+        changing = tuple(rows > 0 for rows in coming)
+        follows = (self.anew, self._follows)
+        equal = (self.upkeep.view.sql, self.budget, follows, parts, changing, tuple(known))
+        return equal, tuple(float(size) for size in sizes)
 
     @cached_property
     def _outline(self) -> Outline:
         house = self.upkeep.world.house
+        if self.upkeep.view.refreshed_at is None and self.upkeep.run.id:
+            house.profiling.look(self.upkeep.world, self.upkeep.query)  # else after it
         model = house.experience.of(self.upkeep.view.name).model
         engine = "spark" if house.runner.placement == "spark" else "local"
         rows = {
@@ -218,6 +266,15 @@ class Keeping:
 
     # -- telling
 
+    def room(self) -> Room:
+        """What the next refresh keeps, as far as one can tell."""
+        taken = sum(self._stored(s) for s in self.upkeep.known)
+        kept = {s.node.digest(): s.name for s in self.next.kept}
+        sizes = self._sizes if kept else {}
+        states = tuple((name, round(sizes[s].bytes)) for s, name in kept.items() if s in sizes)
+        gone = tuple(known.kind for s, known in self.upkeep.known.items() if s not in kept)
+        return Room(self.budget, round(taken), states, gone)
+
     def told(self, measured: Mapping[str, float], kept: Collection[str]) -> dict[str, Any]:
         """What became of the states, as plain data; `measured` are the bytes of those written."""
         plans = (self.now, self.next)
@@ -231,11 +288,6 @@ class Keeping:
             "dropped": [names[s] for s in gone],
             "measured": [{"signature": s, "bytes": round(b)} for s, b in measured.items()],
         }
-
-
-def _size(rows: float) -> int:
-    """Equal for sizes within about a half of each other."""
-    return round(2 * log2(1 + rows))
 
 
 def _bytes_of(segments: Collection[Segment]) -> float:
