@@ -15,7 +15,8 @@ import pytest
 
 import slackwater
 from slackwater import Warehouse
-from slackwater.errors import UserError
+from slackwater.catalog.model import ChangeOptions
+from slackwater.errors import StateError, UserError
 from slackwater.service.clock import SimulatedClock
 from slackwater.service.early import Slot
 from slackwater.service.told import Summary, Told
@@ -229,6 +230,48 @@ def sell_one(db: Warehouse) -> None:
     db.sql("INSERT INTO sales VALUES (9, 'a', 3)")
 
 
+def test_a_result_that_rows_decide_is_tried_again_when_as_many_have_come(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    view(db, "shares", "AS SELECT SUM(12 / amount) AS s FROM sales", schedule="every 2 rows")
+    clock.every(3600, lambda: sell_one(db), until="2026-01-05 05:00")
+    told = run(db, "2026-01-05 05:00")
+    assert of(told, "failed") == ["00:00:00", "02:00:00", "04:00:00"]
+    assert "as many rows" in told[1].text
+
+
+def test_an_option_that_nobody_understands_stops_no_other_view(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    view(db, "good", schedule="every 1 hour")
+    view(db, "odd", schedule="every 1 hour")
+    odd = db.catalog.snapshot().find("odd")
+    assert odd is not None
+    db.catalog.commit([], [ChangeOptions(odd.id, {"schedule": "at times"})])
+    clock.every(1800, lambda: sell(db, 1), until="2026-01-05 02:00")
+    told = run(db, "2026-01-05 02:00")
+    assert [t.view for t in told if t.kind == "failed"] == ["odd"], "said once"
+    assert len(of(told, "refreshed", "good")) == 3
+    assert [v["next_due"] for v in db.status()["views"] if v["name"] == "odd"] == [None]
+
+
+def test_a_catalog_that_is_away_is_asked_again(
+    db: Warehouse, clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(db, "hourly", schedule="every 1 hour")
+    run(db, "2026-01-05 00:30")
+    plain = db.catalog.snapshot
+
+    def away() -> None:
+        raise StateError("The catalog cannot be reached.", code="CATALOG_UNAVAILABLE")
+
+    clock.at("2026-01-05 00:58", lambda: monkeypatch.setattr(db.catalog, "snapshot", away))
+    clock.at("2026-01-05 01:08", lambda: monkeypatch.setattr(db.catalog, "snapshot", plain))
+    told = run(db, "2026-01-05 02:00")
+    assert of(told, "failed") == ["01:00:00", "01:05:00"]
+    assert of(told, "refreshed") == ["01:10:02", "02:00:02"]
+
+
 def test_a_second_scheduler_finds_done_what_the_first_has_done(
     db: Warehouse, clock: SimulatedClock, tmp_path: Path
 ) -> None:
@@ -342,6 +385,15 @@ def test_a_goal_that_will_be_missed_is_said_once_before(
     assert all(e["expected_seconds"] > e["within_seconds"] for e in found)
 
 
+def test_so_is_one_of_a_result_that_rows_decide(db: Warehouse, clock: SimulatedClock) -> None:
+    view(db, "counted", schedule="every 20 rows", within="0.001 seconds")
+    clock.every(600, lambda: sell(db, 5), until="2026-01-05 01:00")
+    run(db, "2026-01-05 01:00")
+    found = events(db, "goal_at_risk", "counted")
+    assert [e["at"][11:16] for e in found] == ["00:00", "00:40"]  # after each result, the next
+    assert [e["due"] for e in found] == [None, None]
+
+
 # -- early runs
 
 
@@ -380,6 +432,19 @@ def test_units_run_early_as_their_rows_come(db: Warehouse, clock: SimulatedClock
         "11:00",
     ]
     assert [e["run"] for e in reversed(db.history()) if e["kind"] == "early"][:4] == [1, 2, 3, 1]
+
+
+def test_results_come_though_early_runs_fail(db: Warehouse, clock: SimulatedClock) -> None:
+    class Failing(Noting):
+        def advance(self, units: Sequence[Unit]) -> Sequence[RefreshReport]:
+            raise ValueError("no room")
+
+    view(db, "counted", schedule="every 4 rows")
+    clock.every(3600, lambda: sell(db, 2), until="2026-01-05 04:00")
+    told = run(db, "2026-01-05 04:00", paces=Failing(clock, 2, "counted"))
+    assert [t.text for t in told if t.kind == "failed"] == ["early run of part: no room"] * 2
+    assert len(of(told, "refreshed")) == 3
+    require_exact(db)
 
 
 def test_units_run_early_by_what_is_expected_to_come(db: Warehouse, clock: SimulatedClock) -> None:

@@ -99,9 +99,7 @@ class Scheduler:
 
     def _start(self) -> None:
         standings = [s for s in self._watching.standings() if s.schedule.text != "manual"]
-        self._desk.say(
-            START, f"{_views(len(standings))} a schedule", body={"views": len(standings)}
-        )
+        self._desk.say(START, _scheduled(len(standings)), body={"views": len(standings)})
         now = self.clock.now()
         overdue = [due for due in self._due(standings, now) if due.moment < now]
         if overdue:
@@ -162,5 +160,10 @@ class Scheduler:
         self._house.clock = self._before.pop()
 
 
-def _views(number: int) -> str:
-    return "1 view has" if number == 1 else f"{number} views have"
+def _scheduled(views: int) -> str:
+    if not views:
+        return (
+            "no view has a schedule yet: "
+            "ALTER MATERIALIZED VIEW … SET (schedule = 'every 10 minutes')"
+        )
+    return f"{views} {'view has' if views == 1 else 'views have'} a schedule"
