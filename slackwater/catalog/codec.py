@@ -53,7 +53,8 @@ def body_of(relation: Relation) -> dict[str, Any]:
             | promises_of(relation)
         )
     widths = dict(relation.widths)
-    return body | {"sql": relation.sql, "depends": list(relation.depends), "widths": widths}
+    body |= {"sql": relation.sql, "depends": list(relation.depends), "widths": widths}
+    return body | {"form": relation.form, "part": relation.part}
 
 
 def relation_of(row: Row[Any]) -> Relation:
@@ -97,6 +98,8 @@ def relation_of(row: Row[Any]) -> Relation:
         refreshed_at=row.refreshed_at,
         log_from=row.log_from,
         widths=body.get("widths", {}),
+        form=body.get("form", ""),
+        part=body.get("part", False),
     )
 
 

@@ -107,7 +107,9 @@ class View:
     """A materialized view. `as_of` says at which version of each source it was computed.
 
     `widths` says how many columns each table had when the view was defined: it reads no others,
-    so that its meaning stays when columns are added.
+    so that its meaning stays when columns are added. `form` is the query as algebra where it is
+    computed otherwise than as its SQL says: over parts. A `part` is such a piece of one view or
+    several, brought along at a pace of its own; it has no SQL, and nobody sees it.
     """
 
     id: str
@@ -121,6 +123,8 @@ class View:
     refreshed_at: str | None = None
     log_from: int = 0
     widths: Mapping[str, int] = field(default_factory=dict, hash=False)
+    form: str = ""
+    part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +282,15 @@ class ReplaceView:
 
 
 @dataclass(frozen=True, slots=True)
+class SetForm:
+    """How a view is computed from now on, and from what. Its rows and states stay."""
+
+    id: str
+    form: str
+    depends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AlterRelation:
     """The options of a relation as they are from now on (all of them)."""
 
@@ -386,6 +399,7 @@ Update = (
     | CreateView
     | CreateState
     | ReplaceView
+    | SetForm
     | AlterRelation
     | ChangeOptions
     | SetSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 from sqlalchemy import (
     BindParameter,
@@ -51,7 +51,7 @@ class Snapshot:
         self._relations = found
         self._rows = dict(rows or {})
         self._known = known._carried(found) if known is not None else {}
-        self._by_name = {fold(r.name): r for r in found.values() if not isinstance(r, State)}
+        self._by_name = {fold(r.name): r for r in found.values() if _is_seen(r)}
         self._segments: dict[str, tuple[Segment, ...]] = {}
         self.commit = commit
 
@@ -62,6 +62,10 @@ class Snapshot:
     def views(self) -> tuple[View, ...]:
         """All views, by name."""
         return tuple(r for _, r in sorted(self._by_name.items()) if isinstance(r, View))
+
+    def parts(self) -> tuple[View, ...]:
+        """The pieces of views that are brought along by themselves."""
+        return tuple(r for r in self._relations.values() if isinstance(r, View) and r.part)
 
     def stored(self) -> tuple[str, ...]:
         """The ids of everything that has segments: tables, views and states."""
@@ -93,8 +97,8 @@ class Snapshot:
         return id in self._relations
 
     def dependents(self, id: str) -> tuple[View, ...]:
-        """The views that read the relation directly, by name."""
-        return tuple(view for view in self.views() if id in view.depends)
+        """The views, by name, and parts that read the relation directly."""
+        return tuple(v for v in (*self.views(), *self.parts()) if id in v.depends)
 
     def segments(self, id: str) -> tuple[Segment, ...]:
         """The segments whose sum is the relation, oldest first."""
@@ -157,6 +161,11 @@ class Snapshot:
             for id, rows in {**self._known, **self._rows}.items()
             if id in found and found[id].schema == self._relations[id].schema
         }
+
+
+def _is_seen(relation: Relation) -> TypeGuard[Table | View]:
+    """Has it a name that people use?"""
+    return isinstance(relation, Table) or (isinstance(relation, View) and not relation.part)
 
 
 @dataclass(frozen=True)

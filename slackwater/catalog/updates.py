@@ -25,6 +25,7 @@ from slackwater.catalog.model import (
     ReplaceView,
     Segment,
     SetAsOf,
+    SetForm,
     SetPromises,
     SetSettings,
     State,
@@ -87,6 +88,15 @@ def _(change: ReplaceView, tx: Transaction) -> None:
     _require_sources(tx, view)
     tx.put(definitions, view.id, **_definition(view))
     tx.put(versions, view.id, as_of=dict(view.as_of), refreshed_at=view.refreshed_at)
+
+
+@apply.register
+def _(change: SetForm, tx: Transaction) -> None:
+    body = tx.live(definitions, change.id).body
+    for source in change.depends:
+        tx.live(definitions, source)
+    changed = {"form": change.form, "depends": list(change.depends)}
+    tx.put(definitions, change.id, body=body | changed)
 
 
 @apply.register

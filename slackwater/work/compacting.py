@@ -65,11 +65,13 @@ def compact(house: House, name: str | None) -> list[CompactReport]:
 
 
 def related(snapshot: Snapshot, name: str) -> Iterator[str]:
-    """The ids of a table or view and of its states; nothing where there is none of that name."""
+    """The ids of a table, view or part and of its states; nothing where there is none of that
+    name. A part's name is its id."""
     found = snapshot.find(name)
-    if found is not None:
-        yield found.id
-        yield from (s.id for s in snapshot.states(found.id))
+    id = name if found is None else found.id
+    if id in snapshot:
+        yield id
+        yield from (s.id for s in snapshot.states(id))
 
 
 def chosen(snapshot: Snapshot, id: str, choose: Chooser) -> tuple[Segment, ...]:

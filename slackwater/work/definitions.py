@@ -35,6 +35,7 @@ from slackwater.sql.scope import unique_names
 from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr import zset
 from slackwater.types import NULL, WEIGHT, Field, Schema, to_arrow
+from slackwater.work import parts
 from slackwater.work.house import House
 from slackwater.work.promises import primary_columns, promising
 from slackwater.work.world import World
@@ -267,7 +268,11 @@ def _replace_view(
     with house.lease(known.id) as lease:
         house.catalog.commit(
             [*lease.requirements, VersionIs(known.id, known.version)],
-            [ReplaceView(replace(view, refreshed_at=None)), ReplaceSegments(known.id, ())],
+            [
+                ReplaceView(replace(view, refreshed_at=None)),
+                ReplaceSegments(known.id, ()),
+                *parts.without(world.snapshot, known),
+            ],
         )
     return f"view '{view.name}' replaced; refresh it to compute its content"
 
@@ -301,9 +306,10 @@ def drop(house: House, statement: statements.Drop) -> str:
             )
         world.view(statement.name) if statement.kind == "view" else world.table(statement.name)
     assert found is not None
-    gone = _tolerating("RELATION_GONE", statement.if_exists)
-    with gone, house.lease(found.id) as lease:
-        house.catalog.commit([NotNeeded(found.id), *lease.requirements], [Drop(found.id)])
+    tolerating = _tolerating("RELATION_GONE", statement.if_exists)
+    with tolerating, house.lease(found.id) as lease:
+        gone = parts.without(world.snapshot, found) if isinstance(found, View) else []
+        house.catalog.commit([NotNeeded(found.id), *lease.requirements], [Drop(found.id), *gone])
     if isinstance(found, View):
         unpublish(house.storage, found)
     return f"{kind} '{found.name}' dropped"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from functools import cached_property
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.catalog.model import Segment, Table, View
-from slackwater.engine.sources import Files, Log, Made, Source
+from slackwater.engine.sources import Files, Log, Made, Source, Stored
 from slackwater.sources import parquet
 from slackwater.tvr.time import CHANGE, NEW, OLD, split
 from slackwater.work.world import World
+
+UNEVEN = "@uneven"
+"""Stands among the versions that a view was computed at where they are not all of one moment."""
 
 
 class Interval:
@@ -19,10 +23,16 @@ class Interval:
     def __init__(self, world: World, view: View) -> None:
         self.world = world
         self.view = view
+        self.held = world.held.get(view.id, frozenset())
+        """Sources that stay as the view last read them, whatever they hold by now."""
 
     def segments(self, id: str, time: str) -> tuple[Segment, ...]:
         """The segments of a stored relation before, after or of the change; at any other time,
         all."""
+        if id in self.held:
+            seen = self.view.as_of[id]
+            old = tuple(s for s in self.world.snapshot.segments(id) if s.version <= seen)
+            return () if time == CHANGE else old
         pending = tuple(self.world.pending.added.get(id, ()))
         if id in self.world.pending.replaced or id not in self.world.snapshot:
             return pending
@@ -47,6 +57,8 @@ class Interval:
     def files(self, table: Table, time: str) -> tuple[parquet.File, ...]:
         """The files of an external table before, after or of the change; else all."""
         files = self.world.files(table)
+        if table.id in self.held:
+            time = CHANGE if time == CHANGE else OLD
         if time in (OLD, CHANGE):
             new = set(self._files(table).added)
             files = tuple(f for f in files if (f in new) == (time == CHANGE))
@@ -76,6 +88,8 @@ class Interval:
 
     def _has_changed(self, id: str) -> bool:
         external = self.external(id)
+        if id in self.held:
+            return False
         if external is not None:
             return bool(self._files(external).added)
         return any(s.rows for s in self.segments(id, CHANGE))
@@ -101,7 +115,10 @@ class Interval:
     def _source(self, scan: Scan, making: Collection[str]) -> Source:
         id, time = split(scan.source)
         if not time:
-            return self.world.source(scan)
+            source = self.world.source(scan)
+            if id in self.held and isinstance(source, Stored):
+                return replace(source, segments=self.segments(id, OLD))
+            return source
         table = self.external(id)
         if table is not None:
             files = self.files(table, time)

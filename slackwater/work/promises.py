@@ -14,7 +14,7 @@ from slackwater.sql.constraints import ConstraintDef, KeyDef, ReferenceDef
 from slackwater.tvr import references
 from slackwater.tvr.time import CHANGE
 from slackwater.types import WEIGHT, quote
-from slackwater.work.interval import Interval
+from slackwater.work.interval import UNEVEN, Interval
 from slackwater.work.world import World
 
 MOST_ROWS = 2_000_000
@@ -97,7 +97,9 @@ def _reference(world: World, table: Table, found: ReferenceDef) -> Reference:
 
 def relied_on(interval: Interval) -> frozenset[references.Reference]:
     """The references from a source of a view to another that changed, but in which no key both
-    came and went."""
+    came and went. They hold between sources that were read at one moment."""
+    if interval.held or UNEVEN in interval.view.as_of:
+        return frozenset()
     return frozenset(_relied_on(interval))
 
 

@@ -6,11 +6,13 @@ bind → plan → compile → run → commit
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
+from slackwater.algebra.codec import from_text
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import (
     Event,
@@ -35,7 +37,7 @@ from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.goals import refresh_mode
 from slackwater.work.house import House
-from slackwater.work.interval import Interval
+from slackwater.work.interval import UNEVEN, Interval
 from slackwater.work.keeping import kept_under_budget
 from slackwater.work.reasons import REWRITES
 from slackwater.work.side_by_side import side_by_side
@@ -78,7 +80,53 @@ def refresh(
     house: House, names: Sequence[str], full: bool, telling: Telling | None = None
 ) -> list[RefreshReport]:
     """Bring views, and the views they read, to the newest version of their tables."""
-    wanted = order(World(house, house.catalog.snapshot(), defining=True), names)
+    reports = _run(house, lambda world: order(world, names), full, set(names), telling)
+    house.collect_garbage()
+    return reports
+
+
+def advance(house: House, held: Mapping[str, Collection[str]]) -> list[RefreshReport]:
+    """Bring parts along, before any result is due: by id, each with those of its sources that stay
+    as it last read them. A part that was never computed reads everything."""
+
+    def chosen(world: World) -> list[View]:
+        own = [part for part in _in_order(world.snapshot.parts()) if part.id in held]
+        world.held = {part.id: _to_hold(world, part, held[part.id]) for part in own}
+        return own
+
+    return _run(house, chosen)
+
+
+def _to_hold(world: World, part: View, sources: Collection[str]) -> frozenset[str]:
+    """Sources that can be read as they were."""
+    relations = {id: world.snapshot.get(id) for id in sources if id in part.as_of}
+    return frozenset(id for id, r in relations.items() if r.log_from <= _version_in(part, id))
+
+
+def _version_in(part: View, id: str) -> float:
+    seen = part.as_of[id]
+    return float(seen) if isinstance(seen, int) else inf  # files are not replaced
+
+
+def _in_order(views: Sequence[View]) -> list[View]:
+    """Each after those that it reads."""
+    left, done = {view.id: view for view in views}, dict[str, View]()
+    while left:
+        ready = [v for v in left.values() if not any(id in left for id in v.depends)]
+        done |= {v.id: v for v in ready}
+        left = {id: v for id, v in left.items() if id not in done}
+    return list(done.values())
+
+
+def _run(
+    house: House,
+    choose: Callable[[World], list[View]],
+    full: bool = False,
+    named: Collection[str] = (),
+    telling: Telling | None = None,
+) -> list[RefreshReport]:
+    """One run over some views, chosen again when nobody else can change them."""
+    wanted = choose(World(house, house.catalog.snapshot(), defining=True))
     if not wanted:
         return []
     with (
@@ -87,16 +135,15 @@ def refresh(
         _reading(house) as (snapshot, read_at),
     ):
         world = World(house, snapshot, Pending(), defining=True)
-        work = _Work(world, run, full, set(names), read_at)
+        work = _Work(world, run, full, set(named), read_at)
         with work.world.steady_files():
-            work.refresh(order(work.world, names))
+            work.refresh(choose(work.world))
         told = [] if telling is None else [WriteEvent(event) for event in telling(work.reports)]
         house.catalog.commit(
             [run.requirement, *lease.requirements, *work.requires], [*work.updates(), *told]
         )
         work.learn()
     publish(house, [v.id for v in wanted])
-    house.collect_garbage()
     return work.reports
 
 
@@ -171,7 +218,16 @@ def order(world: World, names: Sequence[str]) -> list[View]:
 
 
 def definition(world: World, view: View) -> tuple[Relation, dict[str, str]]:
-    """A view's relation, and the reason codes met in binding it."""
+    """A view's relation as it is computed, over parts if it has some, and the reason codes met in
+    binding it."""
+    if view.part:
+        return from_text(view.form), {}
+    relation, reasons = as_written(world, view)
+    return (from_text(view.form), reasons) if view.form else (relation, reasons)
+
+
+def as_written(world: World, view: View) -> tuple[Relation, dict[str, str]]:
+    """A view's relation as its SQL says, and the reason codes met in binding it."""
     context = world.context(view=view)
     relation = unordered(world.house.bound.bind(view.sql, context))
     if "columns" in view.options:
@@ -227,7 +283,7 @@ class _Work:
         """One view, from sources at this run's versions."""
         started = time.perf_counter()
         relation, met = definition(self.world, view)
-        seen = self.world.seen(view.depends, self._version)
+        seen = self._seen(view)
         upkeep = Upkeep(self.world, self.run, view, relation)
         reasons = self._reasons(view, upkeep, met)
         updates: list[Update] = []
@@ -248,6 +304,13 @@ class _Work:
             upkeep.keeping = kept_under_budget(upkeep, upkeep.maintenance(), anew=False)
             met = upkeep.settled(met)
         return RefreshReport(view.name, view.version, "none", [], states=met.states), met.updates
+
+    def _seen(self, view: View) -> dict[str, Any]:
+        """What a view is computed from in this run."""
+        held = self.world.held.get(view.id, frozenset())
+        seen = self.world.seen(view.depends, self._version)
+        seen |= {id: view.as_of[id] for id in held}
+        return seen | ({UNEVEN: True} if held else {})
 
     def _is_due(self, view: View, seen: dict[str, Any], reasons: list[str]) -> bool:
         if view.refreshed_at is None or seen != dict(view.as_of):
@@ -320,7 +383,7 @@ class _Work:
 
     def _is_read(self, view: View) -> bool:
         """Does another view follow the changes of this one?"""
-        return any(view.id in other.depends for other in self.world.snapshot.views())
+        return bool(self.world.snapshot.dependents(view.id))
 
     def _refuse_strict(self, view: View, reasons: list[str]) -> None:
         wanted = {"FIRST_REFRESH", "FULL_REQUESTED"}

@@ -11,7 +11,7 @@ from slackwater.catalog.pins import Pin
 from slackwater.engine.compare import Difference, compare
 from slackwater.errors import StateError, UserError
 from slackwater.work.house import House
-from slackwater.work.refreshing import definition
+from slackwater.work.refreshing import as_written
 from slackwater.work.world import Pending, World
 
 
@@ -68,7 +68,7 @@ def verify(house: House, name: str) -> Verification:
 
 def _verify(world: World, view: View) -> Verification:
     runner = world.house.runner
-    relation, _ = definition(world, view)
+    relation, _ = as_written(world, view)
     stored = Scan(view.id, view.name, view.schema)
     with world.steady_files():
         expected = runner.query(relation, world.sources(relation))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -57,6 +57,8 @@ class World:
         self.pending = pending or Pending()
         self.defining = defining  # never-refreshed views may be named
         self.given: dict[str, Given] = {}
+        self.held: Mapping[str, frozenset[str]] = {}
+        """By view, sources that stay as it last read them."""
         self._files: dict[str, tuple[parquet.File, ...]] = {}
 
     def context(self, now: datetime | None = None, view: View | None = None) -> Context:

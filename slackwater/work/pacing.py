@@ -1,0 +1,211 @@
+"""From the schedules and goals of views to paces: what is expected, what is wanted, what is found.
+
+    views, goals, arrivals → subplans → paces → parts
+
+Views whose results are due at the same rhythm are planned together, and may share parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from slackwater.algebra.relation import Relation
+from slackwater.catalog.model import Table, View
+from slackwater.planner.choice import ENGINES
+from slackwater.planner.pace import LADDER, Found, Goal, Search, nearest_goal
+from slackwater.planner.simulation import Inflow, Setting, Simulation
+from slackwater.planner.subplans import Dag, cut
+from slackwater.stats.arrival import Arrived, predict
+from slackwater.stats.rows import Change
+from slackwater.timing import parse_prices, parse_schedule, parse_within, period_seconds
+from slackwater.tvr.normal import normalize
+from slackwater.tvr.references import Reference
+from slackwater.work.arrivals import history
+from slackwater.work.goals import effective_options
+from slackwater.work.house import House
+from slackwater.work.parts import Forms, forms
+from slackwater.work.refreshing import as_written
+from slackwater.work.world import World
+
+SAMPLES = 48
+"""Moments of a period at which the price is looked at."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a goal asks for and what can be had, in seconds."""
+
+    view: str
+    wanted: float
+    final: float
+    nearest: float
+
+    @property
+    def is_met(self) -> bool:
+        """Is the goal within reach of the paces that were found?"""
+        return self.final <= self.wanted * 1.001
+
+
+@dataclass(frozen=True)
+class Paced:
+    """The plan of views that are due at one rhythm."""
+
+    period_seconds: float
+    search: Search
+    found: Found
+    batch: Found
+    forms: Forms
+
+    @property
+    def dag(self) -> Dag:
+        """Its subplans."""
+        return self.search.dag
+
+    def expectations(self) -> list[Expectation]:
+        """Of every view with a goal."""
+        return [
+            Expectation(name, self.found.wanted[name], self.found.final[name], self._nearest(name))
+            for name in self.dag.roots
+            if name in self.search.goals
+        ]
+
+    def _nearest(self, name: str) -> float:
+        return min(self.found.final[name], nearest_goal(self.search, name))
+
+
+@dataclass(frozen=True)
+class Options:
+    """How paces are looked for: public, so that each can be compared with the others."""
+
+    paces: str = "subplans"
+    sharing: bool = True
+    most: int = LADDER[-1]
+
+
+def planned(house: House, now: datetime, options: Options | None = None) -> list[Paced]:
+    """The paces of all views that have a rhythm, by period."""
+    options = options or Options()
+    world = World(house, house.catalog.snapshot(), defining=True)
+    by_period: dict[float, list[View]] = {}
+    for view in world.snapshot.views():
+        period = _period(world, view, now)
+        if period is not None and _is_plannable(world, view):
+            by_period.setdefault(period, []).append(view)
+    return [
+        _Planning(world, now, period, views, options).paced()
+        for period, views in sorted(by_period.items())
+    ]
+
+
+def _period(world: World, view: View, now: datetime) -> float | None:
+    said = effective_options(view, world.snapshot.settings).get("schedule")
+    return None if said is None else period_seconds(parse_schedule(said), now)
+
+
+def _is_plannable(world: World, view: View) -> bool:
+    """Does it read tables alone, and is it to follow changes where that is cheaper?"""
+    said = effective_options(view, world.snapshot.settings).get("refresh", "auto")
+    sources = [world.snapshot.get(id) for id in as_read(world, view)]
+    return said != "full" and all(isinstance(s, Table) for s in sources)
+
+
+def as_read(world: World, view: View) -> tuple[str, ...]:
+    """The ids of what a view's SQL reads."""
+    relation, _ = as_written(world, view)
+    return tuple(dict.fromkeys(scan.source for scan in relation.scans()))
+
+
+class _Planning:
+    """Views of one rhythm."""
+
+    def __init__(
+        self, world: World, now: datetime, period: float, views: Sequence[View], options: Options
+    ) -> None:
+        self._world = world
+        self._now = now
+        self._period = period
+        self._views = views
+        self._options = options
+        self._histories: dict[str, list[Arrived]] = {}
+
+    def paced(self) -> Paced:
+        """Cut, simulate, search."""
+        queries = {view.name: self._query(view) for view in self._views}
+        setting = self._setting(queries)
+        dag = cut(queries, sharing=self._options.sharing)
+        simulation = Simulation(dag, setting)
+        goals = dict(self._goals())
+        search = Search(simulation, goals, self._options.paces, self._options.most)
+        found = search.greedy()
+        rows = {id: inflow.change.rows for id, inflow in setting.inflows.items()}
+        made = forms(dag, found, rows, self._world.snapshot)
+        return Paced(self._period, search, found, search.batch(), made)
+
+    def _query(self, view: View) -> Relation:
+        relation, _ = as_written(self._world, view)
+        return normalize(relation)
+
+    def _goals(self) -> Iterator[tuple[str, Goal]]:
+        for view in self._views:
+            said = effective_options(view, self._world.snapshot.settings).get("within")
+            if said is not None:
+                within = parse_within(said)
+                seconds = float("inf") if within.seconds is None else within.seconds
+                yield view.name, Goal(seconds, within.share)
+
+    def _setting(self, queries: Mapping[str, Relation]) -> Setting:
+        house = self._world.house
+        ids = dict.fromkeys(s.source for q in queries.values() for s in q.scans())
+        placement = house.settings.placement
+        engines = [e for e in ENGINES if placement in ("auto", e)]
+        if "spark" in engines and not house.runner.spark.is_available:
+            engines.remove("spark")
+        return Setting(
+            {id: self._inflow(id) for id in ids},
+            house.experience.of("").model,
+            engines,
+            house.profiling.known(),
+            self._prices(),
+            references=frozenset(self._references(ids)),
+        )
+
+    def _prices(self) -> np.ndarray:
+        prices = parse_prices(self._world.snapshot.settings.get("prices", "1"))
+        step = timedelta(seconds=self._period / SAMPLES)
+        return np.array([prices.at(self._now + i * step) for i in range(SAMPLES + 1)])
+
+    def _history(self, id: str) -> list[Arrived]:
+        if id not in self._histories:
+            table = self._world.snapshot.get(id)
+            assert isinstance(table, Table)
+            self._histories[id] = history(self._world, table)
+        return self._histories[id]
+
+    def _inflow(self, id: str) -> Inflow:
+        """A table now, and what it is expected to receive in a period."""
+        rows = float(sum(s.rows for s in self._world.segments(id)))
+        end = self._now + timedelta(seconds=self._period)
+        change = predict(self._history(id), self._now, end).change
+        return Inflow(rows, change)
+
+    def _references(self, ids: Mapping[str, None]) -> Iterator[Reference]:
+        """Promised references between what is read, to tables whose keys only come."""
+        for id in ids:
+            table = self._world.snapshot.get(id)
+            for r in table.references if isinstance(table, Table) else ():
+                if r.table in ids and not self._changes_keys(r.table):
+                    whole = self._come_together(id, r.table)
+                    yield Reference(id, r.columns, r.table, r.theirs, whole)
+
+    def _changes_keys(self, id: str) -> bool:
+        total = sum((a.rows for a in self._history(id)), Change())
+        return total.updates > 0
+
+    def _come_together(self, id: str, other: str) -> bool:
+        """Have rows of one table come only together with those of another?"""
+        own, theirs = ({a.at for a in self._history(i)} for i in (id, other))
+        return bool(own) and own <= theirs

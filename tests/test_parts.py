@@ -1,0 +1,183 @@
+"""Parts of views at paces of their own: whatever ran when, results are those of the query."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import slackwater
+from slackwater import Warehouse
+from slackwater.catalog.model import View
+from slackwater.planner.pace import Found
+from slackwater.planner.subplans import cut, is_subplan, number_of
+from slackwater.tvr.normal import normalize
+from slackwater.work import parts
+from slackwater.work.refreshing import advance, as_written
+from slackwater.work.world import World
+from tests.conftest import PROOF
+from tests.test_laws import QUERIES, bound
+
+TABLES = {"r": "a INT, b INT, s STRING", "t": "a INT, c INT", "u": "b INT, c INT, d INT"}
+WIDTHS = {"r": 3, "t": 2, "u": 3}
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Warehouse]:
+    with slackwater.connect(tmp_path / "w", placement="local", refresh="incremental") as db:
+        for name, columns in TABLES.items():
+            db.sql(f"CREATE TABLE {name} ({columns})")
+        yield db
+
+
+def change(db: Warehouse, rng: random.Random) -> None:
+    """A few rows come, change and go."""
+    for name in rng.sample(list(TABLES), rng.randint(1, 3)):
+        rows = [
+            ", ".join(
+                f"'{rng.choice('xyz')}'" if name == "r" and i == 2 else str(rng.randint(0, 4))
+                for i in range(WIDTHS[name])
+            )
+            for _ in range(rng.randint(1, 5))
+        ]
+        db.sql(f"INSERT INTO {name} VALUES {', '.join(f'({row})' for row in rows)}")
+        column = {"r": "b", "t": "c", "u": "d"}[name]
+        if rng.random() < 0.4:
+            db.sql(f"DELETE FROM {name} WHERE {column} = {rng.randint(0, 4)}")
+        elif rng.random() < 0.3:
+            db.sql(f"UPDATE {name} SET {column} = 1 WHERE {column} = {rng.randint(2, 4)}")
+
+
+def queries(db: Warehouse) -> dict[str, object]:
+    world = World(db._house, db.catalog.snapshot(), defining=True)
+    return {v.name: normalize(as_written(world, v)[0]) for v in world.snapshot.views()}
+
+
+def paced(db: Warehouse, rng: random.Random) -> parts.Forms:
+    """Forms by chance."""
+    dag = cut(queries(db), blocking=rng.random() < 0.8, sharing=rng.random() < 0.7)  # type: ignore[arg-type]
+    paces: dict[tuple[int, str], int] = {}
+    made: dict[int, int] = {}
+    for subplan in dag.subplans:
+        one = rng.choice((None, None, 1, 2, 4))
+        for name in subplan.inputs:
+            most = made[number_of(name)] if is_subplan(name) else 4
+            pace = rng.choice((1, 2, 4)) if one is None else one
+            paces[subplan.number, name] = min(pace, most)
+        made[subplan.number] = max((paces[p] for p in subplan.paths), default=1)
+    zero = dict.fromkeys(dag.roots, 0.0)
+    return parts.forms(dag, Found(paces, 0.0, zero, zero), {}, db.catalog.snapshot())
+
+
+def early(db: Warehouse, rng: random.Random) -> None:
+    """Some parts run, some of their inputs being left as they were."""
+    own = db.catalog.snapshot().parts()
+    some = [part for part in own if rng.random() < 0.6]
+    advance(
+        db._house,
+        {part.id: [id for id in part.depends if rng.random() < 0.4] for part in some},
+    )
+
+
+SEEDS = range(40 if PROOF else 12)
+NAMES = [n for n, q in QUERIES.items() if len({f.name for f in bound(q).schema}) == bound(q).width]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_results_are_exact_whatever_ran_when(db: Warehouse, seed: int) -> None:
+    rng = random.Random(seed)
+    names = rng.sample(NAMES, 3)
+    change(db, rng)
+    for i, name in enumerate(names):
+        db.sql(f"CREATE MATERIALIZED VIEW v{i} AS {QUERIES[name]}")
+    if rng.random() < 0.5:
+        db.refresh()
+    for _ in range(3):
+        if rng.random() < 0.6:
+            parts.apply(db._house, paced(db, rng))
+        for _ in range(rng.randint(0, 3)):
+            change(db, rng)
+            early(db, rng)
+        change(db, rng)
+        db.refresh()
+        for i, name in enumerate(names):
+            checked = db.verify(f"v{i}")
+            assert checked.equal, (name, str(checked))
+
+
+def views_of(db: Warehouse, text: str) -> View:
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {text}")
+    found = db.catalog.snapshot().find("v")
+    assert isinstance(found, View)
+    return found
+
+
+NESTED = "SELECT n, count(*) AS k FROM (SELECT a, count(*) AS n FROM r GROUP BY a) GROUP BY n"
+
+
+def at_paces(db: Warehouse, below: int, above: int) -> parts.Forms:
+    dag = cut(queries(db))  # type: ignore[arg-type]
+    (leaf,) = dag.subplans[0].paths
+    zero = dict.fromkeys(dag.roots, 0.0)
+    paces = {leaf: below, (1, "#0"): above}
+    return parts.forms(dag, Found(paces, 0.0, zero, zero), {}, db.catalog.snapshot())
+
+
+def test_a_piece_that_runs_more_often_is_a_part(db: Warehouse) -> None:
+    views_of(db, NESTED)
+    assert parts.apply(db._house, at_paces(db, 4, 1)) == ["v"]
+    (part,) = db.catalog.snapshot().parts()
+    assert part.options[parts.PACE] == "4"
+    db.sql("INSERT INTO r VALUES (1, 1, 'x'), (1, 2, 'y'), (2, 1, 'x')")
+    db.refresh("v")
+    assert sorted(db.sql("SELECT * FROM v").fetchall()) == [(1, 1), (2, 1)]
+    assert parts.apply(db._house, at_paces(db, 4, 1)) == []  # as it is already
+
+
+def test_what_runs_early_is_not_seen_before_the_result_is_due(db: Warehouse) -> None:
+    views_of(db, "SELECT a, count(*) AS n FROM r GROUP BY a")
+    dag = cut(queries(db))  # type: ignore[arg-type]
+    zero = dict.fromkeys(dag.roots, 0.0)
+    found = Found({dag.subplans[0].paths[0]: 2}, 0.0, zero, zero)
+    parts.apply(db._house, parts.forms(dag, found, {}, db.catalog.snapshot()))
+    db.sql("INSERT INTO r VALUES (1, 1, 'x')")
+    db.refresh("v")
+    db.sql("INSERT INTO r VALUES (1, 2, 'y')")
+    (part,) = db.catalog.snapshot().parts()
+    (report,) = advance(db._house, {part.id: ()})
+    assert report.mode == "incremental"
+    assert db.sql("SELECT n FROM v").fetchall() == [(1,)]
+    assert [r.mode for r in db.refresh("v")] == ["none", "incremental"]
+    assert db.sql("SELECT n FROM v").fetchall() == [(2,)]
+
+
+def test_nobody_sees_parts(db: Warehouse) -> None:
+    views_of(db, NESTED)
+    parts.apply(db._house, at_paces(db, 4, 1))
+    (part,) = db.catalog.snapshot().parts()
+    assert [row[0] for row in db.sql("SHOW VIEWS").fetchall()] == ["v"]
+    with pytest.raises(slackwater.errors.UserError):
+        db.sql(f"SELECT * FROM `{part.id}`")
+
+
+def test_parts_go_with_the_last_view_that_needs_them(db: Warehouse) -> None:
+    views_of(db, NESTED)
+    parts.apply(db._house, at_paces(db, 4, 1))
+    db.refresh()
+    db.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT a FROM r")
+    assert db.catalog.snapshot().parts() == ()
+    db.refresh()
+    db.sql("DROP MATERIALIZED VIEW v")
+    db.sql("DROP TABLE r")
+
+
+def test_without_early_runs_there_are_no_parts(db: Warehouse) -> None:
+    views_of(db, NESTED)
+    parts.apply(db._house, at_paces(db, 4, 1))
+    assert parts.apply(db._house, at_paces(db, 1, 1)) == ["v"]
+    assert db.catalog.snapshot().parts() == ()
+    db.sql("INSERT INTO r VALUES (1, 1, 'x')")
+    db.refresh("v")
+    assert db.verify("v").equal
