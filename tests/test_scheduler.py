@@ -475,6 +475,8 @@ def test_an_early_run_waits_for_a_lower_price_within_its_slot() -> None:
     assert Slot(unit, at("08:00"), at("12:00"), 50, 100).when(at("09:00"), prices) == at("09:00")
     assert Slot(unit, at("08:00"), at("12:00"), 500, 100).run == 3
     assert Slot(unit, at("08:00"), at("12:00"), 5, 0).run == 0
+    late = Slot(unit, at("08:00"), at("12:00"), 25, 100, course=(0.0, 0.0, 1.0))
+    assert late.when(at("08:30"), prices) == at("10:00")  # now they come in the second half
     assert Slot(unit, at("08:00"), None, 25, 100).when(at("09:00"), prices) == at("09:00")
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
+import numpy as np
+
 from slackwater.catalog.model import Table
-from slackwater.stats.arrival import predict
+from slackwater.stats.arrival import curve, predict
 from slackwater.work.arrivals import history
 from slackwater.work.house import House
 from slackwater.work.world import World
+
+STEPS = 24
+"""Between two results, in which rows are told to come sooner or later."""
 
 
 class Arriving:
@@ -22,3 +28,13 @@ class Arriving:
         An update changes two, as in what is measured."""
         world = World(self._house, self._house.catalog.snapshot(), defining=True)
         return predict(history(world, table), start, end).change.rows
+
+    def course(self, tables: Iterable[Table], start: datetime, end: datetime) -> tuple[float, ...]:
+        """The shares of the rows to come that are there at even steps, of tables together."""
+        world = World(self._house, self._house.catalog.snapshot(), defining=True)
+        total = np.zeros(STEPS + 1)
+        for table in tables:
+            past = history(world, table)
+            rows = predict(past, start, end).change.rows
+            total += rows * curve(past, start, end, STEPS)
+        return tuple((total / total[-1]).tolist()) if total[-1] > 0 else (0.0, 1.0)

@@ -7,8 +7,10 @@ i + 1 are there, or the result is due.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from itertools import pairwise
 
 from slackwater.service.units import Unit
 from slackwater.timing import Prices
@@ -24,6 +26,8 @@ class Slot:
     arrived: float
     expected: float  # until then, from the last result on
     last: int = 0  # the run that was done last
+    course: tuple[float, ...] = (0.0, 1.0)
+    """The shares of the rows still to come that are there at even steps from now to the next."""
 
     @property
     def run(self) -> int:
@@ -41,10 +45,23 @@ class Slot:
         return prices.cheapest(now, self._end(now))
 
     def _end(self, now: datetime) -> datetime:
-        """When the rows of the next run are expected, if they come evenly from now on."""
+        """When the rows of the next run are expected."""
         if self.until is None or self.until <= now:
             return now
         left = max(self.expected - self.arrived, 0.0)
         needed = max(self.expected * (self.run + 1) / self.unit.pace - self.arrived, 0.0)
         share = min(1.0, needed / left) if left else 1.0
-        return now + timedelta(seconds=share * (self.until - now).total_seconds())
+        return now + _passed(share, self.course) * (self.until - now)
+
+
+def _passed(share: float, course: Sequence[float]) -> float:
+    """How much of the time has passed when that share of the rows is there.
+
+    >>> _passed(0.5, (0.0, 1.0)), _passed(0.5, (0.0, 0.0, 1.0)), _passed(0.5, (0.0, 1.0, 1.0))
+    (0.5, 0.75, 0.25)
+    """
+    steps = len(course) - 1
+    for i, (here, there) in enumerate(pairwise(course)):
+        if there >= share and there > here:
+            return (i + max(0.0, share - here) / (there - here)) / steps
+    return 1.0

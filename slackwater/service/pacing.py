@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -64,7 +65,10 @@ class Pacing:
         if until is not None:
             expected.append(self._expected(tables, since, now, until))
         last = done["run"] if done.get("since") == timestamp(since.timestamp()) else 0
-        return Slot(unit, since, until, arrived, min(expected, default=0.0), last)
+        slot = Slot(unit, since, until, arrived, min(expected, default=0.0), last)
+        if until is None or slot.run != last + 1:
+            return slot
+        return replace(slot, course=self._arriving.course(tables, now, until))
 
     def _tables(self, unit: Unit, served: Sequence[Standing]) -> dict[Table, int]:
         """What a unit reads, with the rows that have come since any of its views was served."""
