@@ -16,11 +16,12 @@ from slackwater.service.arriving import Arriving
 from slackwater.service.clock import Clock, MachineClock, utc
 from slackwater.service.desk import Desk
 from slackwater.service.goals import Due, groups
+from slackwater.service.paced import ByGoals
 from slackwater.service.pacing import Pacing
 from slackwater.service.risks import Risks
 from slackwater.service.serving import Serving
 from slackwater.service.told import CATCH_UP, FAILED, START, STOP, Listener, Summary
-from slackwater.service.units import AllAtOnce, Paces
+from slackwater.service.units import Paces
 from slackwater.service.watching import Watching
 from slackwater.service.words import seconds
 from slackwater.timing import Every
@@ -63,8 +64,7 @@ class Scheduler:
         self._serving = Serving(self._desk)
         arriving = Arriving(house)
         self._risks = Risks(self._desk, arriving)
-        views = lambda: house.catalog.snapshot().views()  # noqa: E731
-        self._pacing = Pacing(self._desk, paces or AllAtOnce(views), arriving)
+        self._pacing = Pacing(self._desk, paces or ByGoals(house), arriving)
         self._stopping = False
         self._before: list[AnyClock | None] = []
 

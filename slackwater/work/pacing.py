@@ -15,10 +15,12 @@ import numpy as np
 
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Table, View
+from slackwater.errors import UserError
 from slackwater.planner.choice import ENGINES
 from slackwater.planner.pace import LADDER, Found, Goal, Search, nearest_goal
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
+from slackwater.sql.options import parse_refresh
 from slackwater.stats.arrival import Arrived, predict
 from slackwater.stats.rows import Change
 from slackwater.timing import parse_prices, parse_schedule, parse_within, period_seconds
@@ -92,8 +94,8 @@ def planned(house: House, now: datetime, options: Options | None = None) -> list
     world = World(house, house.catalog.snapshot(), defining=True)
     by_period: dict[float, list[View]] = {}
     for view in world.snapshot.views():
-        period = _period(world, view, now)
-        if period is not None and _is_plannable(world, view):
+        period = rhythm(world, view, now)
+        if period is not None:
             by_period.setdefault(period, []).append(view)
     return [
         _Planning(world, now, period, views, options).paced()
@@ -101,16 +103,20 @@ def planned(house: House, now: datetime, options: Options | None = None) -> list
     ]
 
 
-def _period(world: World, view: View, now: datetime) -> float | None:
-    said = effective_options(view, world.snapshot.settings).get("schedule")
-    return None if said is None else period_seconds(parse_schedule(said), now)
-
-
-def _is_plannable(world: World, view: View) -> bool:
-    """Does it read tables alone, and is it to follow changes where that is cheaper?"""
-    said = effective_options(view, world.snapshot.settings).get("refresh", "auto")
-    sources = [world.snapshot.get(id) for id in as_read(world, view)]
-    return said != "full" and all(isinstance(s, Table) for s in sources)
+def rhythm(world: World, view: View, now: datetime) -> float | None:
+    """Seconds from one result of a view to the next; None where it is not planned for: it has no
+    such rhythm, reads other views, or is always computed anew. What cannot be understood is told
+    where the view is refreshed."""
+    said = effective_options(view, world.snapshot.settings)
+    try:
+        if "schedule" not in said or parse_refresh(said.get("refresh", "auto")) == "full":
+            return None
+        sources = [world.snapshot.get(id) for id in as_read(world, view)]
+        if not all(isinstance(source, Table) for source in sources):
+            return None
+        return period_seconds(parse_schedule(said["schedule"]), now)
+    except UserError:
+        return None
 
 
 def as_read(world: World, view: View) -> tuple[str, ...]:

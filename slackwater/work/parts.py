@@ -167,6 +167,8 @@ def apply(house: House, wanted: Forms) -> list[str]:
     """Make the parts that are wanted and no others; the names of views that are computed anew by
     their next refresh."""
     snapshot = house.catalog.snapshot()
+    if not any(changes(World(house, snapshot, defining=True), wanted)):
+        return []
     views = [v for v in snapshot.views() if v.name in wanted.views]
     with house.lease(*(v.id for v in views)) as lease:
         snapshot = house.catalog.snapshot()
