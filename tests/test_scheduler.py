@@ -439,10 +439,16 @@ def test_results_come_though_early_runs_fail(db: Warehouse, clock: SimulatedCloc
         def advance(self, units: Sequence[Unit]) -> Sequence[RefreshReport]:
             raise ValueError("no room")
 
+        def units(self, now: datetime) -> Sequence[Unit]:
+            if f"{now:%H}" == "03":
+                raise ValueError("no plan")
+            return super().units(now)
+
     view(db, "counted", schedule="every 4 rows")
     clock.every(3600, lambda: sell(db, 2), until="2026-01-05 04:00")
     told = run(db, "2026-01-05 04:00", paces=Failing(clock, 2, "counted"))
-    assert [t.text for t in told if t.kind == "failed"] == ["early run of part: no room"] * 2
+    failures = {t.text: f"{t.at:%H}" for t in told if t.kind == "failed"}
+    assert failures == {"early run of part: no room": "01", "no early runs: no plan": "03"}
     assert len(of(told, "refreshed")) == 3
     require_exact(db)
 

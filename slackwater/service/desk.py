@@ -17,6 +17,8 @@ from slackwater.work.house import House
 from slackwater.work.standing import Newest
 
 logger = logging.getLogger("slackwater.scheduler")
+ANOTHER = ("LEASE_HELD", "LEASE_LOST", "VERSION_CONFLICT", "RUN_REVOKED", "RELATION_GONE")
+"""Somebody else is at the same view, or it has changed: it is looked at again."""
 
 
 @dataclass

@@ -10,8 +10,9 @@ from typing import Any
 
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import Event, Table
+from slackwater.errors import SlackwaterError
 from slackwater.service.arriving import Arriving
-from slackwater.service.desk import Desk
+from slackwater.service.desk import ANOTHER, Desk
 from slackwater.service.early import Slot
 from slackwater.service.told import EARLY, FAILED
 from slackwater.service.units import Paces, Unit
@@ -43,10 +44,19 @@ class Pacing:
 
     def _slots(self, standings: Sequence[Standing], now: datetime) -> list[Slot]:
         by_name = {s.view.name: s for s in standings}
-        fast = [unit for unit in self._paces.units(now) if unit.pace > 1]
+        fast = [unit for unit in self._units(now) if unit.pace > 1]
         done = self._done() if fast else {}
         found = (self._slot(unit, by_name, done.get(unit.id, {}), now) for unit in fast)
         return [slot for slot in found if slot is not None]
+
+    def _units(self, now: datetime) -> Sequence[Unit]:
+        """None where they cannot be told: results come without early runs, too, only later."""
+        try:
+            return self._paces.units(now)
+        except Exception as error:  # noqa: BLE001
+            if not (isinstance(error, SlackwaterError) and error.code in ANOTHER):
+                self._desk.say(FAILED, f"no early runs: {error}")
+            return []
 
     def _slot(
         self, unit: Unit, by_name: dict[str, Standing], done: dict[str, Any], now: datetime
@@ -99,7 +109,7 @@ class Pacing:
         names = ", ".join(slot.unit.name for slot in slots)
         try:
             reports = self._paces.advance([slot.unit for slot in slots])
-        except Exception as error:  # noqa: BLE001 - results come without early runs, too
+        except Exception as error:  # noqa: BLE001
             desk.say(FAILED, f"early run of {names}: {error}")
             reports = []
         cpu = sum(report.cpu_seconds for report in reports)

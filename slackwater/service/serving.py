@@ -9,7 +9,7 @@ from typing import Any
 
 from slackwater.catalog.model import Event, View
 from slackwater.errors import SlackwaterError
-from slackwater.service.desk import Desk
+from slackwater.service.desk import ANOTHER, Desk
 from slackwater.service.goals import Due, failed, kept_or_missed, within_seconds
 from slackwater.service.told import FAILED, HELD, MISSED, REFRESHED
 from slackwater.service.words import seconds
@@ -19,8 +19,6 @@ from slackwater.work.standing import Standing, moment, standing
 from slackwater.work.waiting import base_tables, waiting
 from slackwater.work.world import World
 
-ANOTHER = ("LEASE_HELD", "LEASE_LOST", "VERSION_CONFLICT", "RUN_REVOKED", "RELATION_GONE")
-"""Somebody else is at the same view, or it has changed: it is looked at again."""
 AFTER_ROWS = " It is tried again when as many rows have come once more."
 CHANGES = 500
 """So many changes of a table are looked through for the one that completed a result's rows."""
@@ -136,9 +134,12 @@ class Serving:
     ) -> None:
         desk = self._desk
         found = {event.body["view"]: event.body for event in goals}
+        snapshot = desk.house.catalog.snapshot()
         for report in reports:
-            desk.summary.refreshed += 1
             desk.summary.spend(report.cpu_seconds, price)
+            if snapshot.find(report.view) is None:  # a part, which nobody sees
+                continue
+            desk.summary.refreshed += 1
             goal = found.get(report.view, {})
             desk.say(REFRESHED, _told(report, goal), report.view, goal)
             if goal and goal["kept"] and goal["within_seconds"] is not None:

@@ -13,6 +13,7 @@ from slackwater.errors import SlackwaterError
 from slackwater.timing import EveryRows, parse_size
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
+from slackwater.work.parts import VIEWS
 from slackwater.work.standing import Newest, Standing, standing
 from slackwater.work.waiting import waiting
 from slackwater.work.world import World
@@ -41,13 +42,14 @@ class Accounts:
         for event in house.catalog.events(kind="goal", limit=MOST, since=since):
             if event.relation is not None:
                 found._judge(event.relation, event)
+        shared = {
+            part.id: part.options[VIEWS].split("\n") for part in house.catalog.snapshot().parts()
+        }
         for event in house.catalog.events(kind="refresh", limit=MOST, since=since):
             cpu = sum(step["cpu_seconds"] for step in event.body["steps"])
-            found.cpu_seconds[event.body["view"]][event.at[:10]] += cpu
-        for event in house.catalog.events(kind="early", limit=MOST, since=since):
-            for view in event.body["views"]:  # what serves several is paid by all
-                cpu = event.body["cpu_seconds"] / len(event.body["views"])
-                found.cpu_seconds[view][event.at[:10]] += cpu
+            views = shared.get(event.relation or "", [event.body["view"]])
+            for view in views:  # what serves several is paid by all of them
+                found.cpu_seconds[view][event.at[:10]] += cpu / len(views)
         return found
 
     def _judge(self, id: str, event: Event) -> None:

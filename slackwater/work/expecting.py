@@ -15,6 +15,7 @@ from slackwater.work.costing import BYTES_PER_ROW, costing
 from slackwater.work.forecast import forecast
 from slackwater.work.house import House
 from slackwater.work.interval import Interval
+from slackwater.work.parts import PACE
 from slackwater.work.refreshing import Ways, definition, order, ways
 from slackwater.work.upkeep import Upkeep
 from slackwater.work.world import Pending, World
@@ -65,9 +66,11 @@ def expected(house: House, names: Sequence[str], more: Mapping[str, float]) -> E
     coming = dict(more)
     total = NOTHING
     for view in order(World(house, house.catalog.snapshot(), defining=True), names):
-        told, rows = _of_view(house, view, coming)
+        told, coming[view.id] = _of_view(house, view, coming)
+        if view.part:  # run early: of the rows to come, the last run's share waits for the result
+            pace = int(view.options[PACE])
+            told, _ = _of_view(house, view, {id: rows / pace for id, rows in coming.items()})
         total += told
-        coming[view.id] = rows
     return total
 
 
