@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from slackwater.cli import (
     bench,
+    bench_budget,
     bench_plans,
     compacting,
     create,
@@ -138,4 +139,5 @@ bench.app.command("planning")(bench_plans.planning)
 bench.app.command("choice")(bench_plans.choice)
 bench.app.command("methods")(bench_plans.methods)
 bench.app.command("progressive")(bench_plans.progressive)
+bench.app.command("budget")(bench_budget.budget)
 app.add_typer(bench.app, name="bench")
