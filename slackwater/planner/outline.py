@@ -65,6 +65,8 @@ class Outline:
     references: frozenset[Reference] = frozenset()
     pivots: tuple[int, ...] = MOST_PIVOTS
     least_seconds: float = LEAST_SECONDS
+    anew_seconds: Callable[[Work], float] | None = None
+    """What the work of computing the whole view takes, where more is known of that."""
     candidates: dict[str, Candidate] = field(default_factory=dict)
     """By signature, what there is to choose from; filled by `operator`."""
     _operators: dict[Relation, Operator] = field(default_factory=dict)
@@ -89,7 +91,7 @@ class Outline:
     def _anew(self) -> Action:
         rows = zset.with_weight(Deltas(frozenset(), self.weighted).rows(self.plan.root))
         work = work_of([rows], [rows], self._at.count)
-        return Action(rows=Way(float(self.seconds(work))))
+        return Action(rows=Way(float((self.anew_seconds or self.seconds)(work))))
 
     def _below(self, node: Relation, depth: int) -> Operator:
         """An operator that something may be kept of. Parts are of use to what it keeps, where its

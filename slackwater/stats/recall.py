@@ -60,6 +60,14 @@ class Expected:
     model: Model = field(default_factory=Model)
     past: Past = field(default_factory=Past)
 
+    def factor(self, method: str, engine: str) -> float:
+        """How many times what the model says the last refresh by a way would take again."""
+        last = min(self.past.by((method, engine)), key=lambda seen: seen[0], default=None)
+        if last is None:
+            return 1.0
+        work = last[1].work
+        return self.seconds(work, method, engine) / self.model.seconds(work, engine)
+
     def seconds(self, work: Work, method: str, engine: str, measure: str = "cpu") -> float:
         """Of some work, by a way."""
         expected = self.model.seconds(work, engine, measure)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from slackwater.algebra.relation import Join, Relation
 from slackwater.catalog.model import Segment, View
 from slackwater.planner.budget import Frontier, Kept, Operator, Point, choose, frontier
-from slackwater.planner.choice import FUTURE
+from slackwater.planner.choice import FULL, FUTURE, INCREMENTAL, UNSURE
 from slackwater.planner.outline import MOST_PIVOTS, Candidate, Outline
 from slackwater.stats.rows import Change, Rows
 from slackwater.timing import parse_size
@@ -173,7 +173,7 @@ class Keeping:
         parts = self.upkeep.world.house.keeper.joined_parts
         changing = tuple(rows > 0 for rows in coming)
         follows = (self.anew, self._follows)
-        equal = (self.upkeep.view.sql, self.budget, follows, parts, changing, tuple(known))
+        equal = (self.upkeep.query, self.budget, follows, parts, changing, tuple(known))
         return equal, tuple(float(size) for size in sizes)
 
     @cached_property
@@ -181,8 +181,10 @@ class Keeping:
         house = self.upkeep.world.house
         if self.upkeep.view.refreshed_at is None and self.upkeep.run.id:
             house.profiling.look(self.upkeep.world, self.upkeep.query)  # else after it
-        model = house.experience.of(self.upkeep.view.name).model
+        expected = house.experience.of(self.upkeep.view.name)
         engine = "spark" if house.runner.placement == "spark" else "local"
+        off = expected.factor(INCREMENTAL, engine)
+        unsure = 1.0 if self.upkeep.known else UNSURE
         rows = {
             id: Rows(self._last.rows(id), self.expected.get(id, Change()))
             for id in self.upkeep.view.depends
@@ -191,9 +193,10 @@ class Keeping:
             self.plan,
             rows,
             house.profiling.known(),
-            lambda work: model.seconds(work, engine),
+            lambda work: off * expected.model.seconds(work, engine),
             self.upkeep.interval.weighted,
             pivots=MOST_PIVOTS if house.keeper.joined_parts else (),
+            anew_seconds=lambda work: expected.seconds(work, FULL, engine) / unsure,
         )
 
     @property
