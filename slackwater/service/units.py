@@ -44,7 +44,7 @@ class Paces(Protocol):
 class AllAtOnce:
     """Every view is one unit that is run when its result is due, and never before."""
 
-    def __init__(self, views: Callable[[], Sequence[View]]) -> None:
+    def __init__(self, views: Callable[[], Sequence[View]] = tuple) -> None:
         self._views = views
 
     def units(self, now: datetime) -> Sequence[Unit]:
