@@ -1,17 +1,27 @@
-"""`slackwater bench planning`: how long it takes to plan, over all TPC-DS queries that bind."""
+"""`slackwater bench planning`: how long it takes to plan, over all TPC-DS queries that bind, and
+what is explored for it (001, 8.3)."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from bench.problems import bound_queries, problem
 from slackwater.algebra.relation import Relation
-from slackwater.planner.plan import METHODS, plan
+from slackwater.planner.costs import Seconds
+from slackwater.planner.plan import METHODS, Plan, Speedups, assign, plan
+from slackwater.planner.problem import Problem
+from slackwater.planner.temporal import Timed, Timeline
+from slackwater.stats.cost import Model
+from slackwater.tvr.memo import Member, Memo, Tvr
 
 OnStage = Callable[[str, int, int], None]
+SHOWN = ("q10", "q40")
+"""Queries of which a plan of each method is taken out of the memo."""
 
 
 @dataclass(frozen=True)
@@ -24,28 +34,40 @@ class Settings:
     pattern: str = "delta-RS"
     scenario: str = "pdw"
     methods: tuple[str, ...] = METHODS
-    pruned: bool = True
+    speedups: Speedups = field(default_factory=Speedups)
 
 
 def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
     """Plan each query, and tell how long that took."""
     with bound_queries() as bound:
         chosen = {n: q for n, q in bound.items() if n in (settings.queries or bound)}
-        lines = []
+        lines, fired, extracted = [], Counter[str](), {}
         for i, (name, query) in enumerate(chosen.items()):
             if on_stage is not None:
                 on_stage(name, i, len(chosen))
-            lines.append(_line(name, query, settings))
-    return {"points": settings.points, "queries": lines}
+            begun = time.perf_counter()
+            made = _planned(query, settings)
+            lines.append(_line(name, made, time.perf_counter() - begun))
+            for memo in made.memos:
+                fired += memo.fired
+            if name in SHOWN:
+                extracted[name] = plans_by_method(made)
+    return {
+        "points": settings.points,
+        "queries": lines,
+        "fired": dict(fired.most_common()),
+        "extracted": extracted,
+    }
 
 
-def _line(name: str, query: Relation, settings: Settings) -> dict[str, Any]:
+def _planned(query: Relation, settings: Settings) -> Plan:
     prices = (*(0.3 for _ in range(settings.points - 1)), 1.0)
-    begun = time.perf_counter()
     stated = problem(query, settings.pattern, prices, settings.scenario)
-    made = plan(stated, methods=settings.methods, pruned=settings.pruned)
-    seconds = time.perf_counter() - begun
-    groups = made.memo.groups()
+    return plan(stated, methods=settings.methods, speedups=settings.speedups)
+
+
+def _line(name: str, made: Plan, seconds: float) -> dict[str, Any]:
+    groups = [group for memo in made.memos for group in memo.groups()]
     return {
         "query": name,
         "seconds": seconds,
@@ -53,8 +75,54 @@ def _line(name: str, query: Relation, settings: Settings) -> dict[str, Any]:
         "assigned_seconds": made.assigned_seconds,
         "groups": len(groups),
         "expressions": sum(len(group.members) for group in groups),
-        "rules_fired": made.memo.fired.total(),
-        "by_rule": dict(made.memo.fired),
+        "rules_fired": sum(memo.fired.total() for memo in made.memos),
         "cost": made.cost,
         "methods": sorted(made.methods()),
     }
+
+
+# -- plans of each method, out of the memo of all
+
+
+class Only(Seconds):
+    """Costs by which whatever a method has a way for, after the first point, is computed by it."""
+
+    def __init__(self, method: str, memo: Memo) -> None:
+        super().__init__(Model())
+        self._method = method
+        self._own: dict[Tvr, set[str]] = {}
+        for group in memo.groups():
+            trait, members = group.ref.trait, group.members
+            if trait.wanted is None and any(m.method == method for m in members):
+                self._own.setdefault(group.ref.tvr, set()).add(trait.kind)
+
+    def member(self, timed: Timed, member: Member, timeline: Timeline) -> float:
+        tvr, trait = timed.ref.tvr, timed.ref.trait
+        if member.method in METHODS and member.method != self._method:
+            return inf
+        if tvr in self._own and trait.wanted is None and timed.point:
+            turned = trait.kind not in self._own[tvr] and all(r.tvr is tvr for r in member.refs)
+            if member.method != self._method and not turned:
+                return inf
+        return super().member(timed, member, timeline)
+
+
+def plans_by_method(made: Plan) -> dict[str, int]:
+    """By method, how many steps of the plan that is taken out of the memo for it are its own; the
+    others are those that no method needs. As in maintenance, a result is due at each point."""
+    asked = made.problem
+    kept = Problem(
+        asked.query,
+        asked.arrivals,
+        asked.prices,
+        due=frozenset(asked.points),
+        last_first=True,
+        known=asked.known,
+    )
+    found = {}
+    for method in METHODS:
+        solution = assign(Timeline(made.memo, kept), Only(method, made.memo))
+        assert solution.methods() <= {"recompute", method}
+        ways = (step.way for step in solution.steps().values())
+        found[method] = sum(way is not None and way.member.method == method for way in ways)
+    return found

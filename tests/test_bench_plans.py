@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +14,7 @@ from bench.methods import SAME
 from slackwater.cli import exits
 from slackwater.cli.app import app
 from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
-from slackwater.planner.plan import METHODS
+from slackwater.planner.plan import METHODS, Speedups
 
 FEW = choice.Settings(
     scale=0.01,
@@ -32,6 +33,31 @@ def test_planning_tells_how_long_and_how_much_was_explored() -> None:
         assert line["seconds"] >= line["explored_seconds"] > 0
         assert line["expressions"] > line["groups"] > 10
         assert line["cost"] > 0
+
+
+@pytest.mark.parametrize("query", planning.SHOWN)
+def test_every_method_is_in_the_memo(query: str) -> None:
+    """From one memo, a plan of each method alone can be taken."""
+    told = planning.run(planning.Settings(queries=(query,)))
+    assert set(told["extracted"][query]) == set(METHODS)
+    assert all(steps > 0 for steps in told["extracted"][query].values()), told["extracted"]
+    assert told["fired"]["last_of_all"] > 0
+
+
+@pytest.mark.parametrize("query", ["q3", "q37", "q40", "q93", "q96"])
+def test_speedups_lose_nothing_where_the_full_search_ends(query: str) -> None:
+    """At most two in a hundred, by ways that pruning leaves out."""
+
+    def planned(speedups: Speedups, scenario: str) -> dict[str, Any]:
+        asked = planning.Settings(queries=(query,), scenario=scenario, speedups=speedups)
+        found: dict[str, Any] = planning.run(asked)["queries"][0]
+        return found
+
+    for scenario in ("pdw", "ivm"):
+        fast = planned(Speedups(), scenario)
+        full = planned(Speedups(pruned=False, symmetric=False, left_deep=False), scenario)
+        assert fast["cost"] <= full["cost"] * 1.025
+        assert fast["groups"] < full["groups"]
 
 
 def test_every_way_is_tried_on_the_same_state() -> None:

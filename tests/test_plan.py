@@ -10,10 +10,11 @@ import pytest
 from slackwater import Warehouse
 from slackwater.algebra.relation import Join, Relation, Scan
 from slackwater.errors import UserError
-from slackwater.planner.plan import METHODS, Plan, plan
+from slackwater.planner.plan import METHODS, Plan, Speedups, plan
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.stats.rows import Change
-from slackwater.tvr.memo import ROWS, Memo, Ref, Rule
+from slackwater.tvr.memo import CHANGED, ROWS, Memo, Ref, Rule
+from slackwater.tvr.rules import Operators
 from tests.test_laws import QUERIES, bound
 
 MANY = 1_000_000.0
@@ -85,9 +86,85 @@ def test_pruning_loses_no_plan(name: str) -> None:
     arrivals = {scan.source: Arrival(MANY, change) for scan in node.scans()}
     for prices in ((0.3, 1.0), (1.0, 1.0)):
         problem = Problem(node, arrivals, prices)
-        pruned, every = plan(problem), plan(problem, pruned=False)
+        pruned, every = plan(problem), plan(problem, speedups=Speedups(pruned=False))
         assert len(pruned.memo.groups()) <= len(every.memo.groups())
         assert pruned.cost <= every.cost * 1.01
+
+
+SMALL = ("left", "three-way", "aggregate of join", "aggregate of outer join", "semi", "having")
+
+
+def _three_points(name: str, last_first: bool) -> Problem:
+    node = bound(QUERIES[name])
+    changes = (Change(inserts=3000, deletes=300), Change(inserts=1000, updates=100))
+    arrivals = {scan.source: Arrival(MANY, changes) for scan in node.scans()}
+    due = frozenset({0, 1, 2}) if last_first else frozenset[int]()
+    return Problem(node, arrivals, (0.2, 0.3, 1.0), due, last_first)
+
+
+@pytest.mark.parametrize("last_first", [False, True])
+@pytest.mark.parametrize("name", SMALL)
+def test_symmetry_loses_no_plan(name: str, last_first: bool) -> None:
+    """What holds between two points holds between all."""
+    problem = _three_points(name, last_first)
+    fast, full = plan(problem), plan(problem, speedups=Speedups(symmetric=False))
+    assert fast.cost == pytest.approx(full.cost, rel=1e-9)
+
+
+@pytest.mark.parametrize("last_first", [False, True])
+@pytest.mark.parametrize("name", SMALL)
+def test_left_deep_merges_lose_little(name: str, last_first: bool) -> None:
+    """Where changes are small, a run that is left out, and its change taken with the next, saves
+    reading again what both are joined with. Left-deep merges take each change by itself."""
+    problem = _three_points(name, last_first)
+    fast, full = plan(problem), plan(problem, speedups=Speedups(left_deep=False))
+    assert full.cost <= fast.cost * (1 + 1e-9)
+    assert fast.cost <= full.cost * 1.12
+
+
+def test_without_symmetry_rules_fire_for_each_interval() -> None:
+    problem = _problem((0.3, 0.3, 1.0))
+    once, each = plan(problem), plan(problem, speedups=Speedups(symmetric=False))
+    assert len(each.memos) == 2
+    assert sum(memo.fired.total() for memo in each.memos) == 2 * once.memo.fired.total()
+
+
+def test_changes_may_be_put_together() -> None:
+    """Without left-deep merges, the change over two intervals is one of the relations."""
+    made = plan(_problem((0.3, 0.3, 1.0)), speedups=Speedups(left_deep=False))
+    spans = {(t.start, t.end) for t in made.solution.graph.nodes}
+    assert (0, 2) in spans
+    rules = {way.member.rule for ways in made.solution.graph.ways for way in ways}
+    assert "put_together" in rules
+
+
+# -- where rules apply
+
+
+def test_a_rule_is_asked_only_where_its_pattern_fits() -> None:
+    asked = set()
+
+    def watching(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+        """Gives nothing"""
+        asked.add((type(form), ref.trait.kind, ref.trait.wanted is None))
+        return iter(())
+
+    joins = Operators((Join,), joins=("inner",))
+    plan(_problem(), more=[Rule("watching", "ours", (CHANGED,), watching, joins, False)])
+    assert asked == {(Join, CHANGED, True)}
+    asked.clear()
+    plan(_problem(), more=[Rule("watching", "ours", (ROWS, CHANGED), watching)])
+    assert {kind for kind, _, _ in asked} > {Join, Scan}
+    asked.clear()
+    left = Operators((Join,), joins=("left",))
+    plan(_problem(), more=[Rule("watching", "ours", (ROWS, CHANGED), watching, left)])
+    assert not asked
+
+
+def test_what_each_rule_gave_is_counted() -> None:
+    fired = plan(_problem()).memo.fired
+    assert fired["merge"] > 0
+    assert fired["laws_of_outer_joins"] == 0
 
 
 def test_a_method_that_is_not_known() -> None:

@@ -20,20 +20,28 @@ def planning(
     queries: Annotated[str, typer.Option(help="For example q1,q3; all when not given.")] = "",
     points: Annotated[int, typer.Option(min=2, help="Time points.")] = 3,
     pruning: Annotated[bool, typer.Option(help="Leave out ways that seldom pay.")] = True,
+    symmetry: Annotated[bool, typer.Option(help="Explore one interval for all.")] = True,
+    left_deep: Annotated[bool, typer.Option(help="Merge changes one after the other.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """How long it takes to plan TPC-DS queries over several runs, with all methods."""
     own = session(ctx)
     find_bench()
     from bench.planning import Settings, run
+    from slackwater.planner.plan import Speedups
 
-    settings = Settings(queries=names(queries), points=points, pruned=pruning)
+    speedups = Speedups(pruning, symmetry, left_deep)
+    settings = Settings(queries=names(queries), points=points, speedups=speedups)
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_plans(told)))
     taken = sorted(line["seconds"] for line in told["queries"])
     if len(taken) > 1:
         most = quantiles(taken, n=5, method="inclusive")[-1]
         own.out.print(f"80% within {most:.2f} s, all within {taken[-1]:.2f} s")
+    print_table(own.out, table(["rule", "fired"], [list(item) for item in told["fired"].items()]))
+    for query, steps in told["extracted"].items():
+        each = ", ".join(f"{method} ({count} steps)" for method, count in steps.items())
+        own.out.print(f"Plans of one method in the memo of {query}: {each}")
 
 
 def _plans(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:

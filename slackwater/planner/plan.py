@@ -20,12 +20,12 @@ from slackwater.planner.temporal import Costs, Key, Step, Timeline, in_turn
 from slackwater.stats.cost import Model
 from slackwater.tvr import explore
 from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule
-from slackwater.tvr.methods import higher_order, im2, ojv
+from slackwater.tvr.methods import higher_order, im2, ojv, spine
 
 METHODS = ("im1", "im2", "ojv", "higher_order")
 """Methods that can be left out; recomputing cannot."""
 _RULES = (*explore.RULES, *im2.RULES, *ojv.RULES)
-_REWRITES = (*im2.REWRITES, *higher_order.REWRITES)
+_REWRITES = (*im2.REWRITES, *higher_order.REWRITES, *spine.REWRITES)
 
 
 def rules_of(methods: Collection[str]) -> tuple[list[Rule], list[Rewrite]]:
@@ -46,10 +46,15 @@ class Plan:
     """What is to be done in each run, and how it was found."""
 
     problem: Problem
-    memo: Memo
+    memos: tuple[Memo, ...]  # one for all intervals, or one for each
     solution: Solution
     explored_seconds: float
     assigned_seconds: float
+
+    @property
+    def memo(self) -> Memo:
+        """What was explored."""
+        return self.memos[0]
 
     @property
     def cost(self) -> float:
@@ -63,8 +68,7 @@ class Plan:
 
     def methods(self) -> frozenset[str]:
         """The methods that the plan takes from."""
-        taken = (step.way.member.method for step in self.solution.steps().values() if step.way)
-        return frozenset(method for method in taken if method)
+        return self.solution.methods()
 
     def _described(self, key: Key) -> str:
         timed = self.solution.graph.nodes[key[0]]
@@ -91,29 +95,64 @@ def _how(step: Step) -> str:
     return "read" if step.way is None else step.way.member.rule
 
 
+@dataclass(frozen=True)
+class Speedups:
+    """What makes exploration faster (001, 5.3)."""
+
+    pruned: bool = True  # without ways that seldom pay
+    symmetric: bool = True  # what holds between two points holds between all
+    left_deep: bool = True  # changes are merged one after the other
+
+
+FAST = Speedups()
+
+
 def plan(
     problem: Problem,
     model: Model | None = None,
     methods: Collection[str] = METHODS,
     costs: Costs | None = None,
     more: Iterable[Rule | Rewrite] = (),
-    pruned: bool = True,
+    speedups: Speedups = FAST,
 ) -> Plan:
     """The cheapest plan for a problem, by CPU seconds unless other costs are given, from some
-    methods and whatever rules are added to them; without `pruned`, from every way there is."""
+    methods and whatever rules are added to them."""
     begun = time.perf_counter()
     rules, rewrites = rules_of(methods)
     for rule in more:
         (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
-    memo = Memo(problem.changed, rules, rewrites, pruned)
-    query = problem.query
-    memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
-    explored = time.perf_counter()
-    timeline = Timeline(memo, problem)
-    wanted = {
-        point: timeline.timed(memo.ref(query, ROWS), max(0, point - 1), point)
-        for point in problem.results
-    }
-    solution = solve(timeline, costs or Seconds(model or Model()), wanted)
+
+    def explored() -> Memo:
+        memo = Memo(problem.changed, rules, rewrites, speedups.pruned)
+        memo.explore([memo.ref(problem.query, ROWS), memo.ref(problem.query, ROWS, old=True)])
+        return memo
+
+    first = explored()
+    memos = {}
+    if not speedups.symmetric:
+        intervals = _intervals(problem, speedups)
+        memos = {interval: explored() if n else first for n, interval in enumerate(intervals)}
     done = time.perf_counter()
-    return Plan(problem, memo, solution, explored - begun, done - explored)
+    timeline = Timeline(first, problem, speedups.left_deep, memos)
+    solution = assign(timeline, costs or Seconds(model or Model()))
+    ended = time.perf_counter()
+    every = tuple(memos.values()) or (first,)
+    return Plan(problem, every, solution, done - begun, ended - done)
+
+
+def assign(timeline: Timeline, costs: Costs) -> Solution:
+    """The cheapest way to the results of a problem, from what was explored."""
+    problem = timeline.problem
+    result = timeline.memo.ref(problem.query, ROWS)
+    wanted = {p: timeline.timed(result, max(0, p - 1), p) for p in problem.results}
+    return solve(timeline, costs, wanted)
+
+
+def _intervals(problem: Problem, speedups: Speedups) -> list[tuple[int, int]]:
+    """From each point to the next, or to all later ones."""
+    return [
+        (start, end)
+        for start in problem.points
+        for end in problem.points[start + 1 :]
+        if end == start + 1 or not speedups.left_deep
+    ]

@@ -52,6 +52,11 @@ class Solution:
         """How each relation that the plan asks for comes to be there in a run."""
         return {key: step for key, step, _ in self._opened()}
 
+    def methods(self) -> frozenset[str]:
+        """The methods that the plan takes from."""
+        taken = (step.way.member.method for step in self.steps().values() if step.way)
+        return frozenset(method for method in taken if method)
+
     def _opened(self) -> Iterator[tuple[Key, Step, list[Key]]]:
         """Each relation in a run, with its step and what that takes; what is kept, once."""
         for assignment, targets in zip(
@@ -183,9 +188,10 @@ class _Solver:
         """Where a relation belongs among those that are kept."""
         return bisect_left(best.kept, self._place(key), key=self._place)
 
-    def _place(self, key: Key) -> tuple[int, int, int]:
-        """Runs first, and then from the sources up."""
-        return key[1], self._graph.depth(key[0]), key[0]
+    def _place(self, key: Key) -> tuple[int, int, int, int]:
+        """Runs first, then from the sources up, then short intervals before long ones."""
+        timed = self._graph.nodes[key[0]]
+        return key[1], self._graph.depth(key[0]), timed.end - timed.start, key[0]
 
     def _solution(self, order: tuple[Key, ...], assignments: Sequence[Assignment]) -> Solution:
         kept = [a.cost(key) for key, a in zip(order, assignments, strict=False)]

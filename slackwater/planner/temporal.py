@@ -13,7 +13,7 @@ input, so they are settled from the cheapest up, as by Dijkstra (Knuth 1977): ea
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from math import inf
@@ -24,6 +24,7 @@ import numpy as np
 from slackwater.planner.problem import Problem, Span, array
 from slackwater.stats.amounts import Amount, least
 from slackwater.tree import Node
+from slackwater.tvr import zset
 from slackwater.tvr.memo import (
     CHANGED,
     ROWS,
@@ -75,13 +76,18 @@ class Costs(Protocol):
 
 @dataclass
 class Timeline:
-    """The memo along the points of a problem."""
+    """The memo along the points of a problem. It is the same at every interval; where that is not
+    taken for granted, there is one for each in `memos`. Unless merges are `left_deep`, rows also
+    follow from those before the last change, and changes are put together from several."""
 
     memo: Memo
     problem: Problem
+    left_deep: bool = True
+    memos: Mapping[tuple[int, int], Memo] = field(default_factory=dict)
     _spans: dict[tuple[int, int], Span] = field(default_factory=dict, repr=False)
     _counts: dict[tuple[Span, Ref], Amount] = field(default_factory=dict, repr=False)
     _timed: dict[tuple[Ref, int, int], Timed] = field(default_factory=dict, repr=False)
+    _in_two: dict[Ref, Member] = field(default_factory=dict, repr=False)
 
     def timed(self, ref: Ref, start: int, end: int) -> Timed:
         """A relation, under the one name that it has wherever it is met: rows at a time are those
@@ -96,7 +102,7 @@ class Timeline:
         trait = ref.trait
         if not self.memo.changes(ref.tvr.node) and trait.wanted is None:
             return Timed(ref, 0, 0)
-        if trait.wanted is not None or trait.kind in (CHANGED, SUMS_CHANGED):
+        if trait.wanted is not None or _is_change(ref):
             return Timed(ref, start, end)
         point = start if trait.old else end
         if point == 0:
@@ -106,10 +112,34 @@ class Timeline:
     def _at(self, ref: Ref, old: bool) -> Ref:
         return ref.at(Trait(ref.trait.kind, old))
 
-    def members(self, timed: Timed) -> Iterator[tuple[Member, list[Timed]]]:
-        """The ways to compute a relation, with what they read."""
-        for member in self.memo.group(timed.ref).members:
-            yield member, [self.timed(r, timed.start, timed.end) for r in member.refs]
+    def members(self, timed: Timed) -> Iterator[tuple[Member, Timed, list[Timed]]]:
+        """The ways to compute a relation, each with the interval it is taken at and what it
+        reads."""
+        yield from self._members(timed, timed)
+        if self.left_deep or timed.ref.trait.wanted is not None or timed.end < 2:
+            return
+        if _is_change(timed.ref):
+            for middle in range(timed.start + 1, timed.end):
+                yield self._put_together(timed, middle)
+        elif not timed.ref.trait.old:
+            for start in range(timed.end - 1):
+                yield from self._members(timed, Timed(timed.ref, start, timed.end))
+
+    def _members(self, timed: Timed, at: Timed) -> Iterator[tuple[Member, Timed, list[Timed]]]:
+        """By the rules, at an interval; at longer ones than its own, those that follow a change."""
+        memo = self.memos.get((at.start, at.end), self.memo)
+        for member in memo.group(timed.ref).members:
+            if at is timed or any(_is_change(r) for r in member.refs):
+                yield member, at, [self.timed(r, at.start, at.end) for r in member.refs]
+
+    def _put_together(self, timed: Timed, middle: int) -> tuple[Member, Timed, list[Timed]]:
+        """ΔR(t, t''] = ΔR(t, t'] + ΔR(t', t'']"""
+        ref = timed.ref
+        if ref not in self._in_two:
+            earlier = ref.at(Trait(ref.trait.kind, old=True))
+            self._in_two[ref] = Member("put_together", "", zset.plus([earlier, ref]))
+        parts = [Timed(ref, timed.start, middle), Timed(ref, middle, timed.end)]
+        return self._in_two[ref], timed, parts
 
     def is_source(self, timed: Timed) -> bool:
         """Is it stored without our doing?"""
@@ -136,8 +166,8 @@ class Timeline:
 
     def _expected(self, span: Span, ref: Ref) -> Amount:
         trait, found = ref.trait, span.estimates.of(ref.tvr.node)
-        if trait.kind in (CHANGED, SUMS_CHANGED):
-            count = found.change.rows
+        if _is_change(ref):
+            count = 0.0 if trait.old else found.change.rows  # of two parts, one counts for both
         else:
             count = found.before if trait.old else found.after
         if trait.wanted is None:
@@ -152,6 +182,10 @@ class Timeline:
         if all(one is timed[0] for one in timed):
             return self.rows(timed[0])
         return array(self.rows(one) for one in timed)
+
+
+def _is_change(ref: Ref) -> bool:
+    return ref.trait.kind in (CHANGED, SUMS_CHANGED)
 
 
 def within(amount: Amount, timed: Timed) -> float:
@@ -188,8 +222,8 @@ class Graph:
         while done < len(self.nodes):
             timed = self.nodes[done]
             ways = []
-            for member, inputs in timeline.members(timed):
-                cost = costs.member(timed, member, timeline)
+            for member, at, inputs in timeline.members(timed):
+                cost = costs.member(at, member, timeline)
                 if cost < inf:
                     ways.append(Way(member, tuple(map(self._number, inputs)), float(cost)))
             self.ways.append(ways)
@@ -371,6 +405,8 @@ class Assignment:
             cheaper: list[int] = []
             for user, own, inputs, way in graph.users[i]:
                 whole = graph.priced(run, own)
+                if not less(plus(whole, cost), costs[user + run]):
+                    continue
                 for below in inputs:
                     whole = plus(whole, costs[below + run])
                 self._take(user + run, whole, way, cheaper)
