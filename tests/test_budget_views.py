@@ -241,3 +241,23 @@ def test_a_decision_holds_while_sizes_are_alike() -> None:
     assert (first.factor, again.factor) == (ALIKE, ALIKE**2)
     other = Decision(frozenset("b"), "q", (3000.0, 10.0)).after(again)
     assert other.factor == ALIKE
+
+
+def test_budgets_on_spark(spark_db: Warehouse) -> None:
+    spark_db.sql("CREATE TABLE nations (id BIGINT, name STRING)")
+    spark_db.sql("CREATE TABLE customers (id BIGINT, nation BIGINT)")
+    spark_db.sql("CREATE TABLE orders (id BIGINT, customer BIGINT, amount BIGINT)")
+    spark_db.sql("INSERT INTO nations VALUES (1, 'a'), (2, 'b')")
+    spark_db.sql("INSERT INTO customers VALUES (1, 1), (2, 2), (3, 1)")
+    spark_db.sql("INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6), (3, 3, 7)")
+    spark_db._house.keeper.everything = True
+    _view(spark_db, PARTS, refresh="incremental")
+    spark_db.refresh("v")
+    for i, budget in enumerate(("1 MB", "0 MB", "1 MB")):
+        _set(spark_db, budget)
+        with spark_db.transaction():
+            spark_db.sql(f"INSERT INTO orders VALUES ({10 + i}, 2, 1)")
+            spark_db.sql(f"DELETE FROM orders WHERE id = {1 + i}")
+        spark_db.refresh("v")
+        assert len(_states(spark_db)) == (2 if budget == "1 MB" else 0)
+        assert spark_db.verify("v").equal

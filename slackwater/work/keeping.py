@@ -47,6 +47,12 @@ def budget_of(world: World, view: View) -> int | None:
     return parse_size(options["state_budget"]) if "state_budget" in options else None
 
 
+def is_over_budget(world: World, view: View) -> bool:
+    """Do a view's states take more room than it has, since it has less than before?"""
+    budget = budget_of(world, view)
+    return budget is not None and stored_room(world, view, budget).taken > budget
+
+
 def kept_under_budget(upkeep: Upkeep, plan: Maintenance, anew: bool) -> Keeping | None:
     """What a view keeps; None where it has no budget. `anew`: all states would have to be built."""
     budget = budget_of(upkeep.world, upkeep.view)

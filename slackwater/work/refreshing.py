@@ -38,7 +38,7 @@ from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.goals import refresh_mode
 from slackwater.work.house import House
 from slackwater.work.interval import UNEVEN, Interval
-from slackwater.work.keeping import kept_under_budget
+from slackwater.work.keeping import is_over_budget, kept_under_budget
 from slackwater.work.reasons import REWRITES
 from slackwater.work.side_by_side import side_by_side
 from slackwater.work.upkeep import Upkeep, Upkept
@@ -300,7 +300,7 @@ class _Work:
     def _left_alone(self, upkeep: Upkeep) -> tuple[RefreshReport, list[Update]]:
         """Nothing changed; but the view may have been given a smaller budget."""
         view, met = upkeep.view, Upkept("none", [], 0)
-        if self.world.snapshot.states(view.id):
+        if is_over_budget(self.world, view):
             upkeep.keeping = kept_under_budget(upkeep, upkeep.maintenance(), anew=False)
             met = upkeep.settled(met)
         return RefreshReport(view.name, view.version, "none", [], states=met.states), met.updates
