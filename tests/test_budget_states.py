@@ -11,6 +11,7 @@ import pytest
 from slackwater.algebra.relation import Join, Relation
 from slackwater.engine.local import LocalEngine
 from slackwater.planner.budget import Kept, frontier
+from slackwater.planner.cutting import Scene
 from slackwater.planner.outline import Outline
 from slackwater.stats.cost import Model
 from slackwater.stats.rows import Change, Rows
@@ -87,7 +88,7 @@ def test_every_query_has_an_outline_of_costs(name: str) -> None:
     plan = _plan({**QUERIES, **JOINS}[name])
     model = Model()
     seconds = partial(model.seconds, engine="local")
-    outline = Outline(plan, ROWS, Ignorance(), seconds, least_seconds=0.0)
+    outline = Outline(plan, Scene(ROWS, Ignorance(), seconds), least_seconds=0.0)
     root = outline.operator()
     sizes = {s: Kept(c.rows, c.build_seconds) for s, c in outline.candidates.items()}
     points = frontier(root, sizes)

@@ -14,22 +14,21 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from slackwater.algebra.relation import Join, Relation
-from slackwater.catalog.model import Segment, View
 from slackwater.planner.budget import Frontier, Kept, Operator, Point, choose, frontier
 from slackwater.planner.choice import FULL, FUTURE, INCREMENTAL, UNSURE
+from slackwater.planner.cutting import Scene
 from slackwater.planner.outline import MOST_PIVOTS, Candidate, Outline
 from slackwater.stats.rows import Change, Rows
-from slackwater.timing import parse_size
 from slackwater.tvr.maintenance import Maintenance, every_part, is_repeatable, keeping
 from slackwater.tvr.methods.higher_order import spread
 from slackwater.tvr.time import NEW
 from slackwater.work.arriving import LastArrivals
-from slackwater.work.goals import AUTO, effective_options, refresh_mode
+from slackwater.work.goals import AUTO, refresh_mode
 from slackwater.work.keeper import Decision
+from slackwater.work.room import Room, budget_of, bytes_of
 
 if TYPE_CHECKING:
     from slackwater.work.upkeep import Upkeep
-    from slackwater.work.world import World
 
 FILE_BYTES = 1_500
 """Of a file without rows."""
@@ -41,52 +40,10 @@ REMEMBERED = 20
 """Of so many refreshes, the sizes of states are remembered."""
 
 
-def budget_of(world: World, view: View) -> int | None:
-    """Bytes that a view's states may take; None where nobody said how many."""
-    options = effective_options(view, world.snapshot.settings)
-    return parse_size(options["state_budget"]) if "state_budget" in options else None
-
-
-def is_over_budget(world: World, view: View) -> bool:
-    """Do a view's states take more room than it has, since it has less than before?"""
-    budget = budget_of(world, view)
-    return budget is not None and stored_room(world, view, budget).taken > budget
-
-
 def kept_under_budget(upkeep: Upkeep, plan: Maintenance, anew: bool) -> Keeping | None:
     """What a view keeps; None where it has no budget. `anew`: all states would have to be built."""
     budget = budget_of(upkeep.world, upkeep.view)
     return None if budget is None else Keeping(upkeep, plan, budget, anew)
-
-
-@dataclass(frozen=True)
-class Room:
-    """What the states of a view take, or would take after its next refresh."""
-
-    budget: int
-    taken: int
-    states: tuple[tuple[str, int], ...]
-    dropped: tuple[str, ...] = ()
-
-    def lines(self) -> list[str]:
-        """For people."""
-        lines = [f"Budget: {self.budget:,} bytes for states, of which {self.taken:,} are taken"]
-        lines += [f"Keeps:  {name}, about {size:,} bytes" for name, size in self.states]
-        return lines + [f"Drops:  {name}" for name in self.dropped]
-
-    def to_json(self) -> dict[str, Any]:
-        """For machines."""
-        states = [{"name": name, "bytes": size} for name, size in self.states]
-        return {"bytes": self.budget, "taken": self.taken, "states": states} | {
-            "dropped": list(self.dropped)
-        }
-
-
-def stored_room(world: World, view: View, budget: int) -> Room:
-    """Of a view that is up to date."""
-    sizes = {s: _bytes_of(world.segments(s.id)) for s in world.snapshot.states(view.id)}
-    states = tuple((s.kind, round(size)) for s, size in sizes.items())
-    return Room(budget, round(sum(sizes.values())), states)
 
 
 @dataclass
@@ -195,12 +152,15 @@ class Keeping:
             id: Rows(self._last.rows(id), self.expected.get(id, Change()))
             for id in self.upkeep.view.depends
         }
-        return Outline(
-            self.plan,
+        scene = Scene(
             rows,
             house.profiling.known(),
             lambda work: off * expected.model.seconds(work, engine),
             self.upkeep.interval.weighted,
+        )
+        return Outline(
+            self.plan,
+            scene,
             pivots=MOST_PIVOTS if house.keeper.joined_parts else (),
             anew_seconds=lambda work: expected.seconds(work, FULL, engine) / unsure,
         )
@@ -243,7 +203,7 @@ class Keeping:
 
     def _stored(self, signature: str) -> float:
         known = self.upkeep.known.get(signature)
-        return 0.0 if known is None else _bytes_of(self.upkeep.interval.segments(known.id, NEW))
+        return 0.0 if known is None else bytes_of(self.upkeep.interval.segments(known.id, NEW))
 
     @cached_property
     def _remembered(self) -> dict[str, float]:
@@ -297,7 +257,3 @@ class Keeping:
             "dropped": [names[s] for s in gone],
             "measured": [{"signature": s, "bytes": round(b)} for s, b in measured.items()],
         }
-
-
-def _bytes_of(segments: Collection[Segment]) -> float:
-    return float(sum(s.bytes for s in segments))

@@ -38,8 +38,9 @@ from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.goals import refresh_mode
 from slackwater.work.house import House
 from slackwater.work.interval import UNEVEN, Interval
-from slackwater.work.keeping import is_over_budget, kept_under_budget
+from slackwater.work.keeping import kept_under_budget
 from slackwater.work.reasons import REWRITES
+from slackwater.work.room import is_over_budget
 from slackwater.work.side_by_side import side_by_side
 from slackwater.work.upkeep import Upkeep, Upkept
 from slackwater.work.waiting import marks
