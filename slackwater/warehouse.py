@@ -25,7 +25,9 @@ from slackwater.work import (
     definitions,
     explaining,
     files,
+    pacing,
     planning,
+    plans,
     reading,
     refreshing,
     setting,
@@ -35,6 +37,7 @@ from slackwater.work import (
 from slackwater.work.changes import Transaction
 from slackwater.work.compacting import CompactReport
 from slackwater.work.house import Clock, House, Settings
+from slackwater.work.plan_report import PlanReport
 from slackwater.work.refreshing import RefreshReport, Telling
 from slackwater.work.tidying import Tidier
 from slackwater.work.verifying import Verification
@@ -283,6 +286,29 @@ class Warehouse:
         `slackwater.planner.plan.plan` answers it; nothing is run."""
         self._require_open()
         return planning.problem(self._house, query, changes, prices, due, last_first)
+
+    def plan(
+        self,
+        *,
+        apply: bool = False,
+        supposing: Sequence[str] = (),
+        simulate: bool = False,
+        paces: str = "subplans",
+        sharing: bool = True,
+        max_pace: int = 100,
+    ) -> PlanReport:
+        """What is maintained how, shared with whom, at which pace, what that is expected to take,
+        and what would be computed anew for it; `apply` does so.
+
+        `supposing`: the plan as it would be after statements that define or alter views.
+        `simulate`: what shorter results cost. `paces` ('subplans', 'paths', 'leaves', 'uniform'),
+        `sharing` and `max_pace` say what is looked for.
+        """
+        self._require_open()
+        if apply:
+            self._require_no_transaction("plan(apply=True)")
+        options = pacing.Options(paces, sharing, max_pace, assuming=True)
+        return plans.plan(self._house, options, supposing, apply, simulate)
 
     # -- looking around
 

@@ -110,6 +110,14 @@ def describe(node: Relation) -> str:
     return type(node).__name__
 
 
+def gist(relation: Relation) -> str:
+    """What a relation is about: its operator below those that merely pass rows on, if any."""
+    node = relation
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return describe(relation if isinstance(node, Scan) else node)
+
+
 def to_json(relation: Relation) -> dict[str, Any]:
     """The tree as plain data."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeGuard
@@ -153,6 +153,20 @@ class Snapshot:
             elif row.row_id not in own:
                 own[row.row_id] = segment_of(row, found[row.relation_id])
         return Snapshot(self._database, commit, found, self, rows)
+
+    def supposing(
+        self,
+        changed: Iterable[Relation] = (),
+        gone: Collection[str] = (),
+        settings: Mapping[str, str] | None = None,
+    ) -> Snapshot:
+        """The same with some relations as they might be, others gone. Nothing is written."""
+        found = {id: r for id, r in self._relations.items() if id not in gone}
+        found |= {relation.id: relation for relation in changed}
+        rows = {id: known for id, known in dict(self._rows).items() if id in found}
+        supposed = Snapshot(self._database, self.commit, found, self, rows)
+        supposed.settings = self.settings if settings is None else settings
+        return supposed
 
     def _carried(self, found: Mapping[str, Relation]) -> dict[str, dict[int, Segment]]:
         """The segments known here of relations that are still defined as they were."""

@@ -18,6 +18,7 @@ from slackwater.cli import (
     doctor,
     ingest,
     inspecting,
+    planning,
     refreshing,
     running,
     statements,
@@ -129,6 +130,7 @@ app.command("ingest")(ingest.ingest)
 app.command("refresh")(refreshing.refresh)
 app.command("verify")(refreshing.verify)
 app.command("run")(running.run)
+app.command("plan")(planning.plan)
 app.command("explain")(inspecting.explain)
 app.command("status")(inspecting.status)
 app.command("history")(inspecting.history)

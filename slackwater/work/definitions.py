@@ -38,6 +38,7 @@ from slackwater.types import NULL, WEIGHT, Field, Schema, to_arrow
 from slackwater.work import parts
 from slackwater.work.house import House
 from slackwater.work.promises import primary_columns, promising
+from slackwater.work.reachable import notice
 from slackwater.work.world import World
 
 LATER = {
@@ -201,18 +202,31 @@ def _load(house: House, world: World, statement: statements.CreateTable) -> str:
 def create_view(house: House, statement: statements.CreateView) -> str:
     """CREATE [OR REPLACE] MATERIALIZED VIEW; its content comes with the first refresh."""
     world = World(house, house.catalog.snapshot(), defining=True)
-    options = check_view_options(statement.options, statement.name)
-    known = world.snapshot.find(statement.name)
-    if known is not None and statement.or_replace and isinstance(known, View):
-        return _replace_view(house, world, known, statement, options)
-    if _exists(world, statement.name, statement.if_not_exists):
+    view = view_of(world, statement)
+    if view is None:
         return f"'{statement.name}' exists already"
-    view = _view(world, statement, options, new_id("v"))
+    if view.id in world.snapshot:
+        return _replace_view(house, world, view)
     with _tolerating("NAME_TAKEN", statement.if_not_exists) as met:
         house.catalog.commit([NameIsFree(view.name)], [CreateView(view)])
     if met:
         return f"'{view.name}' exists already"
-    return f"view '{view.name}' created; refresh it to compute its content"
+    told = notice(house, view.name)
+    return f"view '{view.name}' created; refresh it to compute its content{told}"
+
+
+def view_of(world: World, statement: statements.CreateView) -> View | None:
+    """The view that a statement makes, under the id of the one that it replaces or a new one;
+    None where there is one already and that is fine."""
+    options = check_view_options(statement.options, statement.name)
+    known = world.snapshot.find(statement.name)
+    if isinstance(known, View) and statement.or_replace:
+        view = _view(world, statement, options, known.id)
+        _check_replaceable(world, known, view)
+        return view
+    if _exists(world, statement.name, statement.if_not_exists):
+        return None
+    return _view(world, statement, options, new_id("v"))
 
 
 def _view(world: World, statement: statements.CreateView, options: dict[str, str], id: str) -> View:
@@ -243,14 +257,7 @@ def _view(world: World, statement: statements.CreateView, options: dict[str, str
     )
 
 
-def _replace_view(
-    house: House,
-    world: World,
-    known: View,
-    statement: statements.CreateView,
-    options: dict[str, str],
-) -> str:
-    view = _view(world, statement, options, known.id)
+def _check_replaceable(world: World, known: View, view: View) -> None:
     if known.id in upstream(world, view):
         raise UserError(
             f"View '{view.name}' would depend on itself.",
@@ -265,6 +272,10 @@ def _replace_view(
             code="STILL_NEEDED",
             hint="Drop those views first, or keep the columns.",
         )
+
+
+def _replace_view(house: House, world: World, view: View) -> str:
+    known = world.view(view.name)
     with house.lease(known.id) as lease:
         house.catalog.commit(
             [*lease.requirements, VersionIs(known.id, known.version)],
@@ -274,7 +285,8 @@ def _replace_view(
                 *parts.without(world.snapshot, known),
             ],
         )
-    return f"view '{view.name}' replaced; refresh it to compute its content"
+    told = notice(house, view.name)
+    return f"view '{view.name}' replaced; refresh it to compute its content{told}"
 
 
 def upstream(world: World, view: View) -> set[str]:

@@ -7,7 +7,7 @@ Views whose results are due at the same rhythm are planned together, and may sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,6 +20,7 @@ from slackwater.planner.choice import ENGINES
 from slackwater.planner.pace import LADDER, Found, Goal, Search, nearest_goal
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
+from slackwater.sources import parquet
 from slackwater.sql.options import parse_refresh
 from slackwater.stats.arrival import Arrived, predict
 from slackwater.stats.rows import Change
@@ -61,6 +62,7 @@ class Paced:
     found: Found
     batch: Found
     forms: Forms
+    assumed: bool = False  # nothing is known of what comes
 
     @property
     def dag(self) -> Dag:
@@ -86,14 +88,25 @@ class Options:
     paces: str = "subplans"
     sharing: bool = True
     most: int = LADDER[-1]
+    assuming: bool = False
+    """Where nothing is known of what comes to any table: may it be all that is there?"""
 
 
-def planned(house: House, now: datetime, options: Options | None = None) -> list[Paced]:
-    """The paces of all views that have a rhythm, by period."""
+def planned(
+    house: House,
+    now: datetime,
+    options: Options | None = None,
+    world: World | None = None,
+    only: Collection[str] | None = None,
+) -> list[Paced]:
+    """The paces of all views that have a rhythm (or `only` of some, by name), by period; in the
+    `world` as it is, or as it might be."""
     options = options or Options()
-    world = World(house, house.catalog.snapshot(), defining=True)
+    world = world or World(house, house.catalog.snapshot(), defining=True)
     by_period: dict[float, list[View]] = {}
     for view in world.snapshot.views():
+        if only is not None and view.name not in only:
+            continue
         period = rhythm(world, view, now)
         if period is not None:
             by_period.setdefault(period, []).append(view)
@@ -125,6 +138,23 @@ def as_read(world: World, view: View) -> tuple[str, ...]:
     return tuple(dict.fromkeys(scan.source for scan in relation.scans()))
 
 
+def rows_now(world: World, id: str) -> float:
+    """The stored rows of a table or view."""
+    found = world.snapshot.get(id)
+    if isinstance(found, Table) and found.source == "parquet":
+        return float(parquet.rows_of(world.files(found)))
+    return float(sum(s.rows for s in world.segments(id)))
+
+
+def engines(house: House) -> list[str]:
+    """Where steps can run."""
+    placement = house.settings.placement
+    found = [e for e in ENGINES if placement in ("auto", e)]
+    if "spark" in found and not house.runner.spark.is_available:
+        found.remove("spark")
+    return found
+
+
 class _Planning:
     """Views of one rhythm."""
 
@@ -137,6 +167,7 @@ class _Planning:
         self._views = views
         self._options = options
         self._histories: dict[str, list[Arrived]] = {}
+        self._assumed = False
 
     def paced(self) -> Paced:
         """Cut, simulate, search."""
@@ -149,7 +180,7 @@ class _Planning:
         found = search.greedy()
         rows = {id: inflow.change.rows for id, inflow in setting.inflows.items()}
         made = forms(dag, found, rows, self._world.snapshot)
-        return Paced(self._period, search, found, search.batch(), made)
+        return Paced(self._period, search, found, search.batch(), made, self._assumed)
 
     def _query(self, view: View) -> Relation:
         relation, _ = as_written(self._world, view)
@@ -166,14 +197,10 @@ class _Planning:
     def _setting(self, queries: Mapping[str, Relation]) -> Setting:
         house = self._world.house
         ids = dict.fromkeys(s.source for q in queries.values() for s in q.scans())
-        placement = house.settings.placement
-        engines = [e for e in ENGINES if placement in ("auto", e)]
-        if "spark" in engines and not house.runner.spark.is_available:
-            engines.remove("spark")
         return Setting(
-            {id: self._inflow(id) for id in ids},
+            self._inflows(ids),
             house.experience.of("").model,
-            engines,
+            engines(house),
             house.profiling.known(),
             self._prices(),
             references=frozenset(self._references(ids)),
@@ -191,9 +218,18 @@ class _Planning:
             self._histories[id] = history(self._world, table)
         return self._histories[id]
 
+    def _inflows(self, ids: Mapping[str, None]) -> dict[str, Inflow]:
+        """Of all tables. Where nothing is known yet, all that is there may be what comes."""
+        found = {id: self._inflow(id) for id in ids}
+        known = any(inflow.change.rows for inflow in found.values())
+        if known or not self._options.assuming:
+            return found
+        self._assumed = True
+        return {id: Inflow(0.0, Change(inserts=inflow.rows)) for id, inflow in found.items()}
+
     def _inflow(self, id: str) -> Inflow:
         """A table now, and what it is expected to receive in a period."""
-        rows = float(sum(s.rows for s in self._world.segments(id)))
+        rows = rows_now(self._world, id)
         end = self._now + timedelta(seconds=self._period)
         change = predict(self._history(id), self._now, end).change
         return Inflow(rows, change)

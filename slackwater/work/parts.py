@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from slackwater.algebra.codec import to_text
 from slackwater.algebra.relation import Relation, Scan, under_names
@@ -68,6 +68,7 @@ class Forms:
 
     parts: tuple[Part, ...]
     views: Mapping[str, Relation | None]
+    places: Mapping[int, str] = field(default_factory=dict)  # by subplan, the id of its part
 
 
 def forms(dag: Dag, found: Found, expected: Mapping[str, float], snapshot: Snapshot) -> Forms:
@@ -93,7 +94,8 @@ class _Forming:
             if self._is_part(subplan.number):
                 self._parts[subplan.number] = self._part(subplan.number)
         views = {name: self._form(root) for name, root in self._dag.roots.items()}
-        return Forms(tuple(self._parts.values()), views)
+        places = {number: part.id for number, part in self._parts.items()}
+        return Forms(tuple(self._parts.values()), views, places)
 
     def _is_part(self, number: int) -> bool:
         readers = len(self._dag.parents[number]) + len(self._roots(number))

@@ -9,11 +9,14 @@ from slackwater.result import Result
 from slackwater.sql import statements
 from slackwater.sql.options import WAREHOUSE_SETTINGS, view_changes, warehouse_changes
 from slackwater.work.house import House
+from slackwater.work.reachable import notice
 from slackwater.work.telling import from_rows
 from slackwater.work.world import World
 
 UNSAID = {"prices": "1", "schedule": "manual", "refresh": "auto"}
 """What holds where nothing is set; there is no goal and no budget then."""
+GOAL = {"schedule", "within", "refresh"}
+"""Options that decide whether a goal can be met."""
 
 
 def alter_view(house: House, statement: statements.AlterView) -> str:
@@ -22,7 +25,8 @@ def alter_view(house: House, statement: statements.AlterView) -> str:
     changes = view_changes(statement.options, statement.taken_back, view.name)
     event = Event("alter", view.id, house.timestamp(), {"options": changes})
     house.catalog.commit([], [ChangeOptions(view.id, changes), WriteEvent(event)])
-    return f"view '{view.name}' altered{_told(changes)}"
+    told = notice(house, view.name) if GOAL & changes.keys() else ""
+    return f"view '{view.name}' altered{_told(changes)}{told}"
 
 
 def alter_warehouse(house: House, statement: statements.AlterWarehouse) -> str:

@@ -1,0 +1,115 @@
+"""`slackwater plan`: what is maintained how, what that takes, and what it would rebuild.
+
+statements supposed → paces → report → (applied)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from slackwater.algebra.relation import Relation
+from slackwater.catalog.ids import timestamp
+from slackwater.catalog.model import View
+from slackwater.errors import UserError
+from slackwater.planner.pace import LADDER
+from slackwater.work import parts
+from slackwater.work.goals import effective_options
+from slackwater.work.house import House
+from slackwater.work.pacing import Options, Paced, planned
+from slackwater.work.plan_figures import rhythm
+from slackwater.work.plan_report import Figures, PlannedView, PlanReport, Rhythm, Unpaced
+from slackwater.work.reachable import when_computed_anew
+from slackwater.work.rebuilding import rebuild
+from slackwater.work.supposing import supposing
+from slackwater.work.tradeoff import tradeoff
+from slackwater.work.unpaced import FULL, unpaced
+from slackwater.work.world import World
+
+
+def plan(
+    house: House,
+    options: Options,
+    suppose: Sequence[str] = (),
+    apply: bool = False,
+    simulate: bool = False,
+) -> PlanReport:
+    """The plan of all views, after some statements if they are supposed."""
+    _check(options, suppose, apply)
+    now, snapshot = house.now(), house.catalog.snapshot()
+    world = World(house, supposing(house, snapshot, suppose), defining=True)
+    found = planned(house, now, options, world)
+    wanted = _forms(world, found)
+    told = PlanReport(
+        timestamp(now.timestamp()),
+        {"paces": options.paces, "sharing": options.sharing, "max_pace": options.most},
+        tuple(suppose),
+        tuple(rhythm(world, paced) for paced in found),
+        _left_out(world, found),
+        rebuild(world, wanted),
+        simulation=tuple(tradeoff(paced, options) for paced in found) if simulate else None,
+    )
+    if suppose:
+        before = planned(house, now, options)
+        told = _beside(told, [rhythm(World(house, snapshot, defining=True), p) for p in before])
+    if apply:
+        parts.apply(house, wanted)
+    return replace(told, applied=apply)
+
+
+def _check(options: Options, suppose: Sequence[str], apply: bool) -> None:
+    if apply and suppose:
+        raise UserError(
+            "What is only supposed cannot be applied.",
+            code="BAD_OPTION",
+            hint="Run the statements first, then apply the plan.",
+        )
+    if not 1 <= options.most <= LADDER[-1]:
+        raise UserError(
+            f"A pace of {options.most} is not possible.",
+            code="BAD_OPTION",
+            hint=f"Use a number from 1 to {LADDER[-1]}.",
+        )
+
+
+def _forms(world: World, found: Sequence[Paced]) -> parts.Forms:
+    """Those of all rhythms in one; views that have no pace any more are as their SQL says. A part
+    that two rhythms have in common runs as often as either needs it."""
+    kept: dict[str, parts.Part] = {}
+    for part in (part for paced in found for part in paced.forms.parts):
+        known = kept.get(part.id, part)
+        views = tuple(sorted({*known.views, *part.views}))
+        kept[part.id] = replace(max(known, part, key=lambda p: p.pace), views=views)
+    made: dict[str, Relation | None] = {v.name: None for v in world.snapshot.views() if v.form}
+    for paced in found:
+        made |= paced.forms.views
+    return parts.Forms(tuple(kept.values()), made)
+
+
+def _left_out(world: World, found: Sequence[Paced]) -> tuple[Unpaced, ...]:
+    paced = {name for p in found for name in p.dag.roots}
+    return tuple(_unpaced(world, v) for v in world.snapshot.views() if v.name not in paced)
+
+
+def _unpaced(world: World, view: View) -> Unpaced:
+    said = effective_options(view, world.snapshot.settings)
+    reason, why = unpaced(world, view)
+    note = when_computed_anew(world, view) if reason == FULL else ""
+    return Unpaced(view.name, said.get("schedule"), said.get("within"), reason, why, note)
+
+
+def _beside(told: PlanReport, before: Sequence[Rhythm]) -> PlanReport:
+    """Every view with its figures as they are without what is supposed."""
+    known = {view.view: view for own in before for view in own.views}
+    rhythms = tuple(
+        replace(own, views=tuple(_compared(view, known) for view in own.views))
+        for own in told.rhythms
+    )
+    return replace(told, rhythms=rhythms)
+
+
+def _compared(view: PlannedView, known: Mapping[str, PlannedView]) -> PlannedView:
+    if view.view not in known:
+        return view
+    before = known[view.view]
+    return replace(view, now=Figures(before.final_seconds, before.cpu_seconds))

@@ -1,0 +1,89 @@
+"""Goals that cannot be met, and the nearest that can: told when they are said, and in plans."""
+
+from __future__ import annotations
+
+import logging
+from math import ceil, floor, inf, log10
+
+from slackwater.catalog.model import View
+from slackwater.timing import parse_within
+from slackwater.timing.texts import in_units, plain
+from slackwater.work.goals import effective_options
+from slackwater.work.house import House
+from slackwater.work.loading import Loading
+from slackwater.work.pacing import Options, planned
+from slackwater.work.unpaced import FULL, unpaced
+from slackwater.work.world import World
+
+logger = logging.getLogger("slackwater.goals")
+DIGITS = 2
+
+
+def notice(house: House, name: str) -> str:
+    """What is to be said of a view's goal: nothing, where it can be met or nobody knows. A view is
+    what it is whatever is expected of it, so nothing here makes its definition fail."""
+    try:
+        world = World(house, house.catalog.snapshot(), defining=True)
+        told = _told(world, world.view(name))
+    except Exception as error:  # noqa: BLE001 - the view is there, and the notice is a courtesy
+        logger.warning("What '%s' can reach is not known: %s", name, error)
+        told = ""
+    return f". {told}" if told else ""
+
+
+def _told(world: World, view: View) -> str:
+    said = effective_options(view, world.snapshot.settings)
+    if "within" not in said or "schedule" not in said:
+        return ""
+    if unpaced(world, view)[0] == FULL:
+        return when_computed_anew(world, view)
+    found = planned(world.house, world.house.now(), Options(assuming=True), world, [view.name])
+    for paced in found:
+        for goal in paced.expectations():
+            if not goal.is_met:
+                batch = paced.batch.final[view.name]
+                return out_of_reach(said["within"], goal.wanted, goal.final, goal.nearest, batch)
+    return ""
+
+
+def when_computed_anew(world: World, view: View) -> str:
+    """Of a view that is computed anew each time."""
+    said = effective_options(view, world.snapshot.settings)
+    if "within" not in said:
+        return ""
+    within = parse_within(said["within"])
+    batch = Loading(world).load_view(view).seconds
+    wanted = batch * within.share if within.share is not None else within.seconds or inf
+    return "" if batch <= wanted else out_of_reach(said["within"], wanted, batch, batch, batch)
+
+
+def out_of_reach(within: str, wanted: float, final: float, nearest: float, batch: float) -> str:
+    """A goal that is missed: because it cannot be met, or because that would cost too much.
+
+    >>> out_of_reach("1 second", 1.0, 4.0, 3.14, 20.0)
+    "within = '1 second' cannot be met: about 3.2 seconds can."
+    >>> out_of_reach("0.1x", 2.0, 4.0, 3.14, 20.0)
+    "within = '0.1x' cannot be met: about 0.16x (3.2 seconds) can."
+    >>> out_of_reach("1 second", 1.0, 4.0, 0.9, 20.0)
+    "within = '1 second' would cost more than it is worth: about 4 seconds are planned."
+    """
+    shown = final if nearest <= wanted else nearest
+    text = in_units(rounded_up(shown))
+    if parse_within(within).share is not None and batch > 0:
+        text = f"{plain(rounded_up(shown / batch))}x ({text})"
+    if nearest <= wanted:
+        return f"within = '{within}' would cost more than it is worth: about {text} are planned."
+    return f"within = '{within}' cannot be met: about {text} can."
+
+
+def rounded_up(amount: float) -> float:
+    """Two digits, never less: a promise.
+
+    >>> rounded_up(3.14), rounded_up(0.0151), rounded_up(120.5), rounded_up(2.0)
+    (3.2, 0.016, 130.0, 2.0)
+    """
+    if amount <= 0:
+        return 0.0
+    places = DIGITS - 1 - floor(log10(amount))
+    scaled = amount * 10.0**places
+    return float(round(ceil(scaled - 1e-9) / 10.0**places, max(places, 0)))
