@@ -10,7 +10,9 @@ import pytest
 
 import slackwater
 from slackwater import Warehouse
+from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import View
+from slackwater.planner.alike import Group, Member, in_one_order, shared
 from slackwater.planner.pace import Found
 from slackwater.planner.subplans import cut, is_subplan, number_of
 from slackwater.tvr.normal import normalize
@@ -18,6 +20,7 @@ from slackwater.work import parts
 from slackwater.work.refreshing import advance, as_written
 from slackwater.work.world import World
 from tests.conftest import PROOF
+from tests.test_alike import SETS
 from tests.test_laws import QUERIES, bound
 
 TABLES = {"r": "a INT, b INT, s STRING", "t": "a INT, c INT", "u": "b INT, c INT, d INT"}
@@ -50,14 +53,27 @@ def change(db: Warehouse, rng: random.Random) -> None:
             db.sql(f"UPDATE {name} SET {column} = 1 WHERE {column} = {rng.randint(2, 4)}")
 
 
-def queries(db: Warehouse) -> dict[str, object]:
+def queries(db: Warehouse) -> dict[str, Relation]:
     world = World(db._house, db.catalog.snapshot(), defining=True)
     return {v.name: normalize(as_written(world, v)[0]) for v in world.snapshot.views()}
 
 
+def split(group: Group, rng: random.Random) -> list[list[Member]]:
+    """Who shares, by chance."""
+    sides: tuple[list[Member], list[Member]] = ([], [])
+    for member in group.members:
+        sides[rng.random() < 0.3].append(member)
+    return [side for side in sides if side]
+
+
 def paced(db: Warehouse, rng: random.Random) -> parts.Forms:
     """Forms by chance."""
-    dag = cut(queries(db), blocking=rng.random() < 0.8, sharing=rng.random() < 0.7)  # type: ignore[arg-type]
+    own, at = queries(db), frozenset[Relation]()
+    sharing = rng.random() < 0.7
+    if sharing and rng.random() < 0.7:
+        found = shared(in_one_order(own), lambda group: split(group, rng))
+        own, at = dict(found.queries), found.pieces
+    dag = cut(own, blocking=rng.random() < 0.8, sharing=sharing, at=at)
     paces: dict[tuple[int, str], int] = {}
     made: dict[int, int] = {}
     for subplan in dag.subplans:
@@ -88,10 +104,10 @@ NAMES = [n for n, q in QUERIES.items() if len({f.name for f in bound(q).schema})
 @pytest.mark.parametrize("seed", SEEDS)
 def test_results_are_exact_whatever_ran_when(db: Warehouse, seed: int) -> None:
     rng = random.Random(seed)
-    names = rng.sample(NAMES, 3)
+    texts = rng.choice([*SETS.values()]) if seed % 2 else [QUERIES[n] for n in rng.sample(NAMES, 3)]
     change(db, rng)
-    for i, name in enumerate(names):
-        db.sql(f"CREATE MATERIALIZED VIEW v{i} AS {QUERIES[name]}")
+    for i, text in enumerate(texts):
+        db.sql(f"CREATE MATERIALIZED VIEW v{i} AS {text}")
     if rng.random() < 0.5:
         db.refresh()
     for _ in range(3):
@@ -102,9 +118,9 @@ def test_results_are_exact_whatever_ran_when(db: Warehouse, seed: int) -> None:
             early(db, rng)
         change(db, rng)
         db.refresh()
-        for i, name in enumerate(names):
+        for i, text in enumerate(texts):
             checked = db.verify(f"v{i}")
-            assert checked.equal, (name, str(checked))
+            assert checked.equal, (text, str(checked))
 
 
 def views_of(db: Warehouse, text: str) -> View:
@@ -118,7 +134,7 @@ NESTED = "SELECT n, count(*) AS k FROM (SELECT a, count(*) AS n FROM r GROUP BY 
 
 
 def at_paces(db: Warehouse, below: int, above: int) -> parts.Forms:
-    dag = cut(queries(db))  # type: ignore[arg-type]
+    dag = cut(queries(db))
     (leaf,) = dag.subplans[0].paths
     zero = dict.fromkeys(dag.roots, 0.0)
     paces = {leaf: below, (1, "#0"): above}
@@ -138,7 +154,7 @@ def test_a_piece_that_runs_more_often_is_a_part(db: Warehouse) -> None:
 
 def test_what_runs_early_is_not_seen_before_the_result_is_due(db: Warehouse) -> None:
     views_of(db, "SELECT a, count(*) AS n FROM r GROUP BY a")
-    dag = cut(queries(db))  # type: ignore[arg-type]
+    dag = cut(queries(db))
     zero = dict.fromkeys(dag.roots, 0.0)
     found = Found({dag.subplans[0].paths[0]: 2}, 0.0, zero, zero)
     parts.apply(db._house, parts.forms(dag, found, {}, db.catalog.snapshot()))

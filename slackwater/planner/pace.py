@@ -63,6 +63,18 @@ class Found:
         return max((pace for (n, _), pace in self.paces.items() if n == number), default=1)
 
 
+@dataclass(frozen=True)
+class _Step:
+    """Paces that go up, what they bring for what they cost, and the final work then."""
+
+    worth: float
+    paces: Mapping[Path, int]
+    final: Mapping[str, float]
+
+
+_NO_STEP = _Step(-inf, {}, {})
+
+
 @dataclass
 class Search:
     """Paces for the queries of a simulation."""
@@ -172,31 +184,45 @@ class Search:
     # -- searching
 
     def greedy(self) -> Found:
-        """The paces that incrementability leads to."""
+        """The paces that incrementability leads to. What a step of some paths would bring changes
+        only with steps that touch one of their queries."""
         paces = self._flowing(dict.fromkeys(self.paths, 1))
         final, steps = self._final(paces), 0
+        moves = list(self._moves)
+        queries = [self._queries(group) for group in moves]
+        best: dict[int, _Step] = {}
+        stale = set(range(len(moves)))
         while any(final[q] > self.wanted[q] for q in final):
-            best = max(self._steps(paces, final), key=lambda s: s[0], default=None)
-            if best is None or best[0] < self.worth:
+            for i in stale:
+                best[i] = self._step(moves[i], queries[i], paces, final)
+            chosen = max(best, key=lambda i: best[i].worth, default=None)
+            if chosen is None or best[chosen].worth < self.worth or not best[chosen].paces:
                 break
-            paces, final, steps = best[1], best[2], steps + 1
+            paces = self._flowing({**paces, **best[chosen].paces})
+            final, steps = {**final, **best[chosen].final}, steps + 1
+            stale = {i for i, own in enumerate(queries) if own & queries[chosen]}
         return self.lowered(self._found(paces, steps))
 
-    def _steps(
-        self, paces: dict[Path, int], final: dict[str, float]
-    ) -> Iterator[tuple[float, dict[Path, int], dict[str, float]]]:
-        """One rung up for each group, or several where one alone takes nothing away."""
-        for group in self._moves:
-            if all(final[q] <= self.wanted[q] for q in self._queries(group)):
-                continue
-            for rung in (k for k in self._ladder if k > max(paces[path] for path in group)):
-                tried = self._flowing({**paces, **dict.fromkeys(group, rung)})
-                if not self.is_allowed(tried, group):
-                    break
-                gained, added, after = self._compared(paces, tried, final)
-                if gained > 0:
-                    yield gained / max(added, NEVER), tried, after
-                    break
+    def _step(
+        self,
+        group: Sequence[Path],
+        queries: set[str],
+        paces: dict[Path, int],
+        final: dict[str, float],
+    ) -> _Step:
+        """One rung up for some paths, or several where one alone takes nothing away."""
+        if all(final[q] <= self.wanted[q] for q in queries):
+            return _NO_STEP
+        for rung in (k for k in self._ladder if k > max(paces[path] for path in group)):
+            raised = dict.fromkeys(group, rung)
+            tried = self._flowing({**paces, **raised})
+            if not self.is_allowed(tried, group):
+                break
+            gained, added, after = self._compared(paces, tried, final)
+            if gained > 0:
+                changed = {q: seconds for q, seconds in after.items() if seconds != final[q]}
+                return _Step(gained / max(added, NEVER), raised, changed)
+        return _NO_STEP
 
     def _queries(self, group: Sequence[Path]) -> set[str]:
         return set().union(*(self.dag.subplans[number].queries for number, _ in group))
@@ -204,16 +230,17 @@ class Search:
     def _compared(
         self, paces: Paces, tried: Paces, final: Mapping[str, float]
     ) -> tuple[float, float, dict[str, float]]:
-        """The missed final work that other paces take away, what they add, and what is left."""
-        after, added = dict(final), 0.0
+        """The missed final work that other paces take away, what they add, and what is left of the
+        queries concerned."""
+        added, after = 0.0, dict[str, float]()
         touched = {path[0] for path, pace in tried.items() if pace != paces[path]}
         for number in touched:
             old, new = self.cost(number, paces), self.cost(number, tried)
             added += new.total - old.total
             for query in self.dag.subplans[number].queries:
-                after[query] += new.final - old.final
-        gained = sum(max(0.0, final[q] - max(self.wanted[q], after[q])) for q in final)
-        lost = sum(max(0.0, after[q] - max(self.wanted[q], final[q])) for q in final)
+                after[query] = after.get(query, final[query]) + new.final - old.final
+        gained = sum(max(0.0, final[q] - max(self.wanted[q], after[q])) for q in after)
+        lost = sum(max(0.0, after[q] - max(self.wanted[q], final[q])) for q in after)
         return gained - lost, added, after
 
     def is_allowed(self, paces: Paces, touched: Sequence[Path] = ()) -> bool:
@@ -247,7 +274,7 @@ class Search:
                     tried = self._flowing({**paces, **dict.fromkeys(group, lower)})
                     gained, added, after = self._compared(paces, tried, final)
                     if gained >= 0 and added < 0 and self.is_allowed(tried, group):
-                        paces, final, lowering = tried, after, True
+                        paces, final, lowering = tried, {**final, **after}, True
                         break
         return self._found(paces, found.steps)
 

@@ -74,6 +74,13 @@ class Setting:
     run: Mapping[str, float] = field(default_factory=lambda: RUN)
     references: frozenset[Reference] = frozenset()  # that hold wherever all inputs move together
 
+    _costs: dict[object, dict[tuple[int, ...], Cost]] = field(default_factory=dict, repr=False)
+
+    def costs_of(self, dag: Dag, subplan: Subplan) -> dict[tuple[int, ...], Cost]:
+        """What is known of a subplan's costs, whatever dag it is met in, by paces."""
+        below = tuple(dag.expanded(child) for child in subplan.children)
+        return self._costs.setdefault((dag.expanded(subplan.number), below), {})
+
     def price_at(self, times: Times) -> Times:
         """The price of CPU time at some times."""
         if self.price is None:
@@ -91,7 +98,7 @@ class Simulation:
         self._moving: list[tuple[str, ...]] = []
         for subplan in dag.subplans:
             self._moving.append(tuple(name for name in subplan.inputs if self._moves(name)))
-        self._costs: dict[tuple[int, tuple[int, ...]], Cost] = {}
+        self._costs = [setting.costs_of(dag, subplan) for subplan in dag.subplans]
         self._flows: dict[tuple[int, bytes, bytes], Rows] = {}
         self._plans: dict[int, Maintenance] = {}
         self._statements: dict[tuple[int, frozenset[str], bool], tuple[Relation, ...]] = {}
@@ -108,15 +115,15 @@ class Simulation:
 
     def cost(self, number: int, paces: Sequence[int]) -> Cost:
         """Of a subplan whose moving inputs are flushed at some paces, in their order."""
-        key = (number, tuple(paces))
-        if key not in self._costs:
-            asked = [key[1]]
+        costs, key = self._costs[number], tuple(paces)
+        if key not in costs:
+            asked = [key]
             if len(set(paces)) == 1:  # one pace for all: then others like it will be asked for
                 asked += [(k,) * len(paces) for k in self.rungs if k != paces[0]]
             found = self._simulated(self.dag.subplans[number], asked)
             for own, cost in zip(asked, found, strict=True):
-                self._costs.setdefault((number, own), cost)
-        return self._costs[key]
+                costs.setdefault(own, cost)
+        return costs[key]
 
     def _simulated(self, subplan: Subplan, asked: Sequence[tuple[int, ...]]) -> list[Cost]:
         """What a subplan costs at each of some paces, all of them in one pass."""
@@ -137,7 +144,8 @@ class Simulation:
                 name: self._flow(name, starts[runs, i], _end(ends[runs], starts[runs, i], mask[i]))
                 for i, name in enumerate(names)
             }
-            cpu[runs], latency[runs] = self._seconds(subplan, moved, flows, even)
+            seconds = self._seconds(subplan, moved, flows, even)
+            cpu[runs], latency[runs] = (np.broadcast_to(s, runs.sum()) for s in seconds)
         weighted, costs, place = cpu * self.setting.price_at(ends), [], 0
         for own, _ in schedules:
             last = place + len(own) - 1
@@ -177,10 +185,8 @@ class Simulation:
             for engine in self.setting.engines:
                 seconds = (model.seconds(work, engine, m) + self.setting.run[m] for m in RUN)
                 found.append(tuple(seconds))
-        shape = next(iter(flows.values())).before
-        cpu = np.array([np.broadcast_to(c, np.shape(shape)) for c, _ in found])
-        latency = np.array([np.broadcast_to(s, np.shape(shape)) for _, s in found])
-        best = cpu.argmin(axis=0)[None, :]
+        cpu, latency = (np.stack(np.broadcast_arrays(*s)) for s in zip(*found, strict=True))
+        best = cpu.argmin(axis=0)[None, ...]
         return np.take_along_axis(cpu, best, 0)[0], np.take_along_axis(latency, best, 0)[0]
 
     def _still(self, name: str) -> Rows:

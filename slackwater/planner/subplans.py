@@ -8,7 +8,7 @@ has read. A *path* is one input of one subplan: rows wait there until the path i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -115,21 +115,32 @@ class Dag:
 
     def expanded(self, number: int) -> Relation:
         """A subplan's rows over sources alone."""
+        return self._expanded[number]
+
+    @cached_property
+    def _expanded(self) -> list[Relation]:
+        found: list[Relation] = []
 
         def whole(node: Relation) -> Relation:
             if isinstance(node, Scan) and is_subplan(node.source):
-                return self.expanded(number_of(node.source))
+                return found[number_of(node.source)]
             return node
 
-        relation: Relation = self.subplans[number].relation.rewrite(whole)
-        return relation
+        for subplan in self.subplans:
+            found.append(subplan.relation.rewrite(whole))
+        return found
 
 
-def cut(queries: Mapping[str, Relation], blocking: bool = True, sharing: bool = True) -> Dag:
-    """Queries in normal form as subplans: cut where rows are `blocking`, and where queries share
-    pieces. Without `sharing`, queries have nothing in common."""
+def cut(
+    queries: Mapping[str, Relation],
+    blocking: bool = True,
+    sharing: bool = True,
+    at: Collection[Relation] = (),
+) -> Dag:
+    """Queries in normal form as subplans: cut where rows are `blocking`, where queries share
+    pieces, and `at` others. Without `sharing`, queries have nothing in common."""
     if sharing:
-        return _Cutting(queries, blocking, shared=True).dag()
+        return _Cutting(queries, blocking, shared=True, at=at).dag()
     found: list[Subplan] = []
     roots: dict[str, int] = {}
     for name, query in queries.items():
@@ -158,10 +169,16 @@ def renumbered(relation: Relation, place: Mapping[int, int] | object) -> Relatio
 class _Cutting:
     """The pieces of some queries."""
 
-    def __init__(self, queries: Mapping[str, Relation], blocking: bool, shared: bool) -> None:
+    def __init__(
+        self,
+        queries: Mapping[str, Relation],
+        blocking: bool,
+        shared: bool,
+        at: Collection[Relation] = (),
+    ) -> None:
         self._queries = queries
         self._readers = self._by_reader()
-        self._cuts = set(queries.values())
+        self._cuts = {*queries.values(), *at}
         for query in queries.values():
             if blocking:
                 self._cuts |= {self._lifted(n) for n in held_back(query)}

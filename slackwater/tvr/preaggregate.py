@@ -176,7 +176,7 @@ def _leads_to_join(node: Relation) -> bool:
 
 
 def _joined(below: _Spine, join: Join) -> _Spine | None:
-    if not all(_is_quiet(e) for e in below.row):
+    if not all(is_quiet(e) for e in below.row):
         return None
     right = columns(join.right.schema, below.width)
     (condition,) = _over([join.condition], (*below.row, *right))
@@ -200,7 +200,7 @@ def _factors(weight: Expr) -> list[Column] | None:
     return None
 
 
-def _is_quiet(expr: Expr) -> bool:
+def is_quiet(expr: Expr) -> bool:
     """Can it be computed for any row at all?"""
     return all(_never_raises(node) for node in folded(expr).walk())
 
@@ -340,7 +340,7 @@ def _reads(partial: Partial) -> set[int]:
 def _is_computed(key: Expr, own: int) -> bool:
     """Is it a key that the change knows by itself?"""
     read = used_columns(key)
-    return bool(read) and max(read) < own and not isinstance(key, Column) and _is_quiet(key)
+    return bool(read) and max(read) < own and not isinstance(key, Column) and is_quiet(key)
 
 
 def _is_movable(partial: Partial, own: int) -> bool:
@@ -348,7 +348,7 @@ def _is_movable(partial: Partial, own: int) -> bool:
     exprs = [e for e in (partial.value, partial.condition) if e is not None]
     if not exprs or any(c >= own for c in _reads(partial)):
         return False
-    return all(_is_quiet(e) for e in exprs) and (partial.value is None or _fits(partial.value))
+    return all(is_quiet(e) for e in exprs) and (partial.value is None or _fits(partial.value))
 
 
 def _fits(value: Expr) -> bool:

@@ -1,0 +1,67 @@
+"""Who shares with whom: never dearer than all together or all apart."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from slackwater.planner.decomposition import Decomposition
+from slackwater.planner.pace import Goal, Search
+from slackwater.planner.simulation import Inflow, Setting, Simulation
+from slackwater.planner.subplans import cut
+from slackwater.stats.rows import Change
+from tests.test_laws import bound
+
+QUERIES = {
+    "some": "SELECT a, SUM(b) AS n FROM r WHERE s = 'x' GROUP BY a",
+    "more": "SELECT a, SUM(b) AS n, COUNT(*) AS k FROM r WHERE b > 1 GROUP BY a",
+    "largest": "SELECT MAX(n) AS m FROM (SELECT a, SUM(b) AS n FROM r WHERE b > 2 GROUP BY a)",
+}
+INFLOWS = {
+    "r": Inflow(0.0, Change(inserts=2e7)),
+    "t": Inflow(1e5, Change()),
+    "u": Inflow(1e5, Change()),
+}
+
+
+def decomposition(**shares: float) -> Decomposition:
+    queries = {name: bound(text) for name, text in QUERIES.items()}
+    goals = {name: Goal(share=share) for name, share in shares.items()}
+    return Decomposition(queries, Setting(INFLOWS), goals)
+
+
+@pytest.mark.parametrize("shares", list(product((1.0, 0.1), repeat=3)))
+def test_never_worse_than_all_together_or_all_apart(shares: tuple[float, ...]) -> None:
+    found = decomposition(**dict(zip(QUERIES, shares, strict=True)))
+    best = found.best()
+    assert best.badness <= found.together.badness
+    assert best.badness <= found.apart.badness
+    queries = {name: bound(text) for name, text in QUERIES.items()}
+    unshared = Search(
+        Simulation(cut(queries, sharing=False), found.setting),
+        {q: Goal(seconds) for q, seconds in best.found.wanted.items()},
+        "subplans",
+    ).greedy()
+    assert len(best.found.missed) <= len(unshared.missed)
+    assert best.found.missed or best.found.total <= unshared.total * 1.0001
+
+
+def test_queries_that_read_the_same_rows_share_them() -> None:
+    best = decomposition(some=1.0, more=1.0).best()
+    ((_, members, _),) = best.sharing.merged
+    assert len(members) > 1
+    assert best.found.total < decomposition(some=1.0, more=1.0).apart.found.total
+
+
+def test_sets_of_members_are_all_members_once() -> None:
+    found = decomposition(some=0.1, more=1.0)
+    for group, members, _ in found.together.sharing.merged:
+        clusters = found.clusters(group, members)
+        assert sorted(m[0] for c in clusters for m in c) == sorted(m[0] for m in members)
+
+
+def test_a_share_is_one_of_the_query_alone() -> None:
+    found = decomposition(some=0.5)
+    alone = Simulation(cut({"q": bound(QUERIES["some"])}), Setting(INFLOWS)).cost(0, (1,))
+    assert found.together.found.wanted["some"] == pytest.approx(0.5 * alone.final)
