@@ -17,6 +17,7 @@ from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Table, View
 from slackwater.errors import UserError
 from slackwater.planner.choice import ENGINES
+from slackwater.planner.decomposition import Decomposition
 from slackwater.planner.pace import LADDER, Found, Goal, Search, nearest_goal
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
@@ -173,14 +174,21 @@ class _Planning:
         """Cut, simulate, search."""
         queries = {view.name: self._query(view) for view in self._views}
         setting = self._setting(queries)
-        dag = cut(queries, sharing=self._options.sharing)
-        simulation = Simulation(dag, setting)
-        goals = dict(self._goals())
-        search = Search(simulation, goals, self._options.paces, self._options.most)
-        found = search.greedy()
+        search, found = self._searched(queries, setting)
+        dag = search.dag
         rows = {id: inflow.change.rows for id, inflow in setting.inflows.items()}
         made = forms(dag, found, rows, self._world.snapshot)
         return Paced(self._period, search, found, search.batch(), made, self._assumed)
+
+    def _searched(self, queries: Mapping[str, Relation], setting: Setting) -> tuple[Search, Found]:
+        """Who shares what, and the paces."""
+        goals, options = dict(self._goals()), self._options
+        if options.sharing and len(queries) > 1:
+            best = Decomposition(queries, setting, goals, options.paces, options.most).best()
+            return best.search, best.found
+        simulation = Simulation(cut(queries, sharing=options.sharing), setting)
+        search = Search(simulation, goals, options.paces, options.most)
+        return search, search.greedy()
 
     def _query(self, view: View) -> Relation:
         relation, _ = as_written(self._world, view)
