@@ -196,7 +196,7 @@ class Search:
             for i in stale:
                 best[i] = self._step(moves[i], queries[i], paces, final)
             chosen = max(best, key=lambda i: best[i].worth, default=None)
-            if chosen is None or best[chosen].worth < self.worth or not best[chosen].paces:
+            if chosen is None or not best[chosen].paces:
                 break
             paces = self._flowing({**paces, **best[chosen].paces})
             final, steps = {**final, **best[chosen].final}, steps + 1
@@ -219,10 +219,20 @@ class Search:
             if not self.is_allowed(tried, group):
                 break
             gained, added, after = self._compared(paces, tried, final)
-            if gained > 0:
+            if gained > max(0.0, added) * self._least(queries, final):
                 changed = {q: seconds for q, seconds in after.items() if seconds != final[q]}
                 return _Step(gained / max(added, NEVER), raised, changed)
         return _NO_STEP
+
+    def _least(self, queries: set[str], final: Mapping[str, float]) -> float:
+        """What a second of CPU time must take away: anything, where a goal within reach is missed;
+        a goal out of reach is not chased at any cost."""
+        late = (q for q in queries if final[q] > self.wanted[q])
+        return 0.0 if any(self._nearest[q] <= self.wanted[q] for q in late) else self.worth
+
+    @cached_property
+    def _nearest(self) -> dict[str, float]:
+        return {query: nearest_goal(self, query) for query in self.dag.roots}
 
     def _queries(self, group: Sequence[Path]) -> set[str]:
         return set().union(*(self.dag.subplans[number].queries for number, _ in group))

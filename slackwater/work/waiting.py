@@ -14,11 +14,14 @@ Marks = Mapping[str, int]
 
 
 def base_tables(world: World, *views: View) -> list[Table]:
-    """The tables that views read, themselves or through other views."""
+    """The tables that views read, themselves or through other views and parts, as far as they are
+    still there."""
     found: dict[str, Table] = {}
     queue = [id for view in views for id in view.depends]
     while queue:
-        relation = world.snapshot.get(queue.pop(0))
+        if (id := queue.pop(0)) not in world.snapshot:
+            continue
+        relation = world.snapshot.get(id)
         if isinstance(relation, View):
             queue += relation.depends
         else:

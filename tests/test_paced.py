@@ -1,0 +1,96 @@
+"""Goals become paces: parts are made, run early, and results are exact when they are due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import slackwater
+from slackwater import Warehouse
+from slackwater.planner import simulation
+from slackwater.service.clock import SimulatedClock
+from slackwater.service.paced import ByGoals
+from slackwater.work.pacing import planned
+
+START = "2026-01-05 00:00"
+BY_CUSTOMER = "SELECT customer, SUM(amount) AS n FROM sales GROUP BY customer"
+LARGEST = f"SELECT n % 10 AS bucket, COUNT(*) AS k FROM ({BY_CUSTOMER}) GROUP BY n % 10"
+
+
+@pytest.fixture
+def clock() -> SimulatedClock:
+    return SimulatedClock(START, taking=lambda reports, measured: 1.0)
+
+
+@pytest.fixture
+def db(
+    tmp_path: Path, clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Warehouse]:
+    """Where only rows cost anything, so that a few thousand are worth early runs."""
+    for measure in simulation.RUN:
+        monkeypatch.setitem(simulation.RUN, measure, 0.0)
+    with slackwater.connect(tmp_path / "w", placement="local", clock=clock) as db:
+        db.sql("CREATE TABLE sales (id BIGINT, customer BIGINT, amount BIGINT)")
+        yield db
+
+
+def sell(db: Warehouse, rows: int = 20_000) -> None:
+    ids = list(range(rows))
+    table = {"id": ids, "customer": [i % 500 for i in ids], "amount": [i % 7 for i in ids]}
+    db.append("sales", pa.table(table))
+
+
+def test_a_day_with_goals(db: Warehouse, clock: SimulatedClock) -> None:
+    sell(db)
+    db.sql(
+        f"""
+        CREATE MATERIALIZED VIEW buckets WITH (schedule = 'daily 06:00', within = '0.7x')
+        AS {LARGEST};
+        CREATE MATERIALIZED VIEW customers WITH (schedule = 'daily 06:00') AS {BY_CUSTOMER};
+        """
+    )
+    for day in (5, 6, 7):
+        for hour in range(24):
+            clock.at(datetime(2026, 1, day, hour, 30, tzinfo=UTC), lambda: sell(db))
+    seen: list[int] = []
+    for day in (5, 6, 7):
+        at = datetime(2026, 1, day, 5, 59, tzinfo=UTC)
+        clock.at(at, lambda: seen.append(db.sql("SELECT SUM(k) FROM buckets").fetchall()[0][0]))
+    told: list[str] = []
+    with db.scheduler(poll_seconds=600, listener=lambda t: told.append(t.kind)) as scheduler:
+        for day in (5, 6, 7):
+            scheduler.run(until=datetime(2026, 1, day, 6, 0, 30, tzinfo=UTC))
+            assert db.verify("buckets").equal
+            assert db.verify("customers").equal
+    assert db.catalog.snapshot().parts()  # after a day it was known how much comes
+    assert "early" in told
+    assert seen == [500, 500, 500]
+    assert "failed" not in told
+
+
+def test_without_goals_nothing_runs_early(db: Warehouse, clock: SimulatedClock) -> None:
+    sell(db)
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (schedule = 'every 1 hour') AS {BY_CUSTOMER}")
+    assert [unit for unit in ByGoals(db._house).units(clock.now()) if unit.pace > 1] == []
+    assert db.catalog.snapshot().parts() == ()
+
+
+def test_plans_are_made_again_when_options_change(db: Warehouse, clock: SimulatedClock) -> None:
+    for hour in range(5):
+        clock.wait(datetime(2026, 1, 5, hour, 30, tzinfo=UTC))
+        sell(db, 50_000)
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (schedule = 'every 6 hours') AS {BY_CUSTOMER}")
+    paces = ByGoals(db._house)
+    assert list(paces.units(clock.now())) == []
+    db.sql("ALTER MATERIALIZED VIEW v SET (within = '0.6x')")
+    (unit,) = paces.units(clock.now())
+    assert unit.pace > 1
+    assert unit.views == ("v",)
+    (paced,) = planned(db._house, clock.now())
+    assert [e for e in paced.expectations() if not e.is_met] == []
+    db.sql("ALTER MATERIALIZED VIEW v RESET (within)")
+    assert list(paces.units(clock.now())) == []
