@@ -291,7 +291,7 @@ class Warehouse:
         self,
         *,
         apply: bool = False,
-        supposing: Sequence[str] = (),
+        supposing: str | Sequence[str] = (),
         simulate: bool = False,
         paces: str = "subplans",
         sharing: bool = True,
@@ -300,7 +300,8 @@ class Warehouse:
         """What is maintained how, shared with whom, at which pace, what that is expected to take,
         and what would be computed anew for it; `apply` does so.
 
-        `supposing`: the plan as it would be after statements that define or alter views.
+        `supposing`: the plan as it would be after statements that define or alter views, which
+        are not run.
         `simulate`: what shorter results cost. `paces` ('subplans', 'paths', 'leaves', 'uniform'),
         `sharing` and `max_pace` say what is looked for.
         """
@@ -308,7 +309,8 @@ class Warehouse:
         if apply:
             self._require_no_transaction("plan(apply=True)")
         options = pacing.Options(paces, sharing, max_pace, assuming=True)
-        return plans.plan(self._house, options, supposing, apply, simulate)
+        supposed = [supposing] if isinstance(supposing, str) else supposing
+        return plans.plan(self._house, options, supposed, apply, simulate)
 
     # -- looking around
 

@@ -58,6 +58,7 @@ def make_views(db: Warehouse) -> None:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Warehouse]:
+    """What work costs is asked for with the first goal; a few refreshes do not change it."""
     with slackwater.connect(tmp_path / "wh", placement="local") as db:
         define(db)
         fill(db, "sales")
@@ -245,7 +246,7 @@ def test_supposing_a_view_in_place_of_another(db: Warehouse) -> None:
 
 
 def test_supposed_settings_hold_for_views_that_say_nothing(db: Warehouse) -> None:
-    told = db.plan(supposing=["ALTER WAREHOUSE SET (within = '1 hour', prices = '2')"])
+    told = db.plan(supposing="ALTER WAREHOUSE SET (within = '1 hour', prices = '2')")
     assert told.views["above_later"].within == "1 hour"
     assert told.views["above"].within == "0.02x"
     plain = db.plan().views["region"]

@@ -87,7 +87,10 @@ def page(told: PlanReport) -> str:
 def _figure(curves: Tradeoff) -> Iterator[str]:
     drawn = [curves.together, *curves.views]
     named = [(curve.view or "all together, by the longest", curve) for curve in drawn]
-    yield "<p>Down: CPU seconds of a period. Right: seconds that a result takes when it is due."
+    yield (
+        "<p>Upwards: CPU seconds of a period. To the right: seconds that a result takes when it is "
+        "due. Both scales are logarithmic; an empty point is a goal that is missed.<br>"
+    )
     for i, (name, _) in enumerate(named):
         color = COLORS[i % len(COLORS)]
         yield f'<span class="key" style="background:{color}"></span>{html.escape(name)}'

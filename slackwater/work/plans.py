@@ -50,8 +50,9 @@ def plan(
         simulation=tuple(tradeoff(paced, options) for paced in found) if simulate else None,
     )
     if suppose:
-        before = planned(house, now, options)
-        told = _beside(told, [rhythm(World(house, snapshot, defining=True), p) for p in before])
+        here = World(house, snapshot, defining=True)
+        before = planned(house, now, options, here)
+        told = _beside(told, [rhythm(here, paced) for paced in before])
     if apply:
         parts.apply(house, wanted)
     return replace(told, applied=apply)
