@@ -101,3 +101,10 @@ def test_a_way_that_turned_out_ten_times_dearer_is_left(
         else:
             pytest.fail("what was dear once was never tried again")
         assert db.verify("v").equal
+
+
+def test_how_far_a_way_was_off_by_the_last_refresh() -> None:
+    assert _expected().factor(INCREMENTAL, "local") == 1.0
+    dear = _expected(ONE, 10 * ONE)
+    assert dear.factor(INCREMENTAL, "local") == pytest.approx(_seconds(dear) / ONE)
+    assert dear.factor(PLAIN, "local") == 1.0
