@@ -169,6 +169,7 @@ class _Planning:
         self._options = options
         self._histories: dict[str, list[Arrived]] = {}
         self._assumed = False
+        self._usual: dict[str, float] = {}  # changed rows of a period, by table
 
     def paced(self) -> Paced:
         """Cut, simulate, search."""
@@ -176,8 +177,7 @@ class _Planning:
         setting = self._setting(queries)
         search, found = self._searched(queries, setting)
         dag = search.dag
-        rows = {id: inflow.change.rows for id, inflow in setting.inflows.items()}
-        made = forms(dag, found, rows, self._world.snapshot)
+        made = forms(dag, found, self._usual, self._world.snapshot)
         return Paced(self._period, search, found, search.batch(), made, self._assumed)
 
     def _searched(self, queries: Mapping[str, Relation], setting: Setting) -> tuple[Search, Found]:
@@ -236,11 +236,13 @@ class _Planning:
         return {id: Inflow(0.0, Change(inserts=inflow.rows)) for id, inflow in found.items()}
 
     def _inflow(self, id: str) -> Inflow:
-        """A table now, and what it is expected to receive in a period."""
+        """A table now, and what it may receive in a period: goals are to be kept also when more
+        comes than usual, by as much as predictions were off before."""
         rows = rows_now(self._world, id)
         end = self._now + timedelta(seconds=self._period)
-        change = predict(self._history(id), self._now, end).change
-        return Inflow(rows, change)
+        expected = predict(self._history(id), self._now, end)
+        self._usual[id] = expected.change.rows
+        return Inflow(rows, expected.at_most())
 
     def _references(self, ids: Mapping[str, None]) -> Iterator[Reference]:
         """Promised references between what is read, to tables whose keys only come."""
