@@ -17,7 +17,8 @@ from slackwater.planner.pace import Found
 from slackwater.planner.subplans import cut, is_subplan, number_of
 from slackwater.tvr.normal import normalize
 from slackwater.work import parts
-from slackwater.work.refreshing import advance, as_written
+from slackwater.work.meaning import as_written
+from slackwater.work.refreshing import advance
 from slackwater.work.world import World
 from tests.conftest import PROOF
 from tests.test_alike import SETS

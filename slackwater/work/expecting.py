@@ -15,8 +15,9 @@ from slackwater.work.costing import BYTES_PER_ROW, costing
 from slackwater.work.forecast import forecast
 from slackwater.work.house import House
 from slackwater.work.interval import Interval
+from slackwater.work.meaning import definition
 from slackwater.work.parts import PACE
-from slackwater.work.refreshing import Ways, definition, order, ways
+from slackwater.work.refreshing import Ways, order, ways
 from slackwater.work.upkeep import Upkeep
 from slackwater.work.world import Pending, World
 

@@ -18,8 +18,9 @@ from slackwater.tvr.maintenance import Maintenance, maintenance
 from slackwater.work.alternatives import alternatives
 from slackwater.work.forecast import Forecast, forecast
 from slackwater.work.house import House
+from slackwater.work.meaning import definition
 from slackwater.work.reasons import REASONS, REWRITES
-from slackwater.work.refreshing import definition, ways
+from slackwater.work.refreshing import ways
 from slackwater.work.room import Room, budget_of, stored_room
 from slackwater.work.telling import is_fresh
 from slackwater.work.world import World

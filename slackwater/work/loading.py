@@ -10,8 +10,8 @@ from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import cut
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.tvr.normal import normalize
+from slackwater.work.meaning import as_written
 from slackwater.work.pacing import engines, rows_now
-from slackwater.work.refreshing import as_written
 from slackwater.work.world import World
 
 

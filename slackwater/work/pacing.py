@@ -31,8 +31,8 @@ from slackwater.tvr.references import Reference
 from slackwater.work.arrivals import history
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
+from slackwater.work.meaning import as_written
 from slackwater.work.parts import Forms, forms
-from slackwater.work.refreshing import as_written
 from slackwater.work.world import World
 
 SAMPLES = 48

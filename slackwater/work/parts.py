@@ -29,7 +29,7 @@ from slackwater.planner.pace import Found
 from slackwater.planner.subplans import Dag, is_subplan, number_of
 from slackwater.types import Field
 from slackwater.work.house import House
-from slackwater.work.refreshing import as_written
+from slackwater.work.meaning import as_written
 from slackwater.work.world import World
 
 PACE, EVERY, VIEWS = "pace", "every", "views"

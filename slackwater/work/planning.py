@@ -13,7 +13,7 @@ from slackwater.stats.rows import Change
 from slackwater.tvr.normal import normalize
 from slackwater.work.costing import BYTES_PER_ROW
 from slackwater.work.house import House
-from slackwater.work.refreshing import definition
+from slackwater.work.meaning import definition
 from slackwater.work.world import World
 
 Expected = Sequence[Change] | Arrival

@@ -9,10 +9,10 @@ from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import ChangeOptions, CreateView, Drop, SetForm, View
 from slackwater.tvr.normal import normalize
 from slackwater.work.loading import Loading
+from slackwater.work.meaning import as_written, definition
 from slackwater.work.pacing import rows_now
 from slackwater.work.parts import VIEWS, Forms, changes
 from slackwater.work.plan_report import Made, Rebuild
-from slackwater.work.refreshing import as_written, definition
 from slackwater.work.world import World
 
 

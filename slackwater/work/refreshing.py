@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from slackwater.algebra.codec import from_text
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import (
     Event,
@@ -27,18 +26,18 @@ from slackwater.catalog.model import (
     WriteEvent,
 )
 from slackwater.catalog.snapshot import Snapshot
-from slackwater.engine.publish import publish_view
 from slackwater.engine.runner import measurements
-from slackwater.errors import StateError, UserError
+from slackwater.errors import UserError
 from slackwater.planner.choice import PLAIN
 from slackwater.planner.steps import StepReport
-from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.goals import refresh_mode
 from slackwater.work.house import House
 from slackwater.work.interval import UNEVEN, Interval
 from slackwater.work.keeping import kept_under_budget
+from slackwater.work.meaning import definition
+from slackwater.work.publishing import publish
 from slackwater.work.reasons import REWRITES
 from slackwater.work.room import is_over_budget
 from slackwater.work.side_by_side import side_by_side
@@ -176,30 +175,6 @@ def ways(house: House, view: View, interval: Callable[[World], Interval] | None 
     return work.ways(view, interval(world) if interval else None)
 
 
-def publish(house: House, ids: Sequence[str]) -> None:
-    """Plain Parquet of the newest versions, for other tools."""
-    with house.catalog.reading() as snapshot:
-
-        def publish_one(view: View) -> None:
-            segments = snapshot.segments(view.id)
-            try:
-                publish_view(house.storage, view, segments, snapshot.commit, house.rows_of)
-            except StateError as error:
-                raise _not_published(view, error) from error
-
-        views = [v for v in snapshot.views() if v.id in ids]
-        side_by_side(views, lambda _: (), publish_one, house.pool)
-
-
-def _not_published(view: View, error: StateError) -> StateError:
-    return StateError(
-        f"View '{view.name}' is refreshed and committed, but not published: {error.message}",
-        code=error.code,
-        hint="SELECT sees the new version. When the cause is gone, the next opening of the "
-        "warehouse publishes it.",
-    )
-
-
 def order(world: World, names: Sequence[str]) -> list[View]:
     """The views and all they read, each after what it reads."""
     done: dict[str, View] = {}
@@ -216,24 +191,6 @@ def order(world: World, names: Sequence[str]) -> list[View]:
     for name in names:
         visit(world.view(name))
     return list(done.values())
-
-
-def definition(world: World, view: View) -> tuple[Relation, dict[str, str]]:
-    """A view's relation as it is computed, over parts if it has some, and the reason codes met in
-    binding it."""
-    if view.part:
-        return from_text(view.form), {}
-    relation, reasons = as_written(world, view)
-    return (from_text(view.form), reasons) if view.form else (relation, reasons)
-
-
-def as_written(world: World, view: View) -> tuple[Relation, dict[str, str]]:
-    """A view's relation as its SQL says, and the reason codes met in binding it."""
-    context = world.context(view=view)
-    relation = unordered(world.house.bound.bind(view.sql, context))
-    if "columns" in view.options:
-        relation = renamed(relation, view.options["columns"].split("\n"), view.name)
-    return relation, context.reasons
 
 
 class _Work:

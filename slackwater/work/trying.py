@@ -11,7 +11,7 @@ from slackwater.catalog.model import Run, View
 from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN, Candidate
 from slackwater.work.choosing import Choice, choose_way
 from slackwater.work.house import House
-from slackwater.work.refreshing import definition
+from slackwater.work.meaning import definition
 from slackwater.work.upkeep import Upkeep
 from slackwater.work.world import Pending, World
 

@@ -11,7 +11,7 @@ from slackwater.catalog.pins import Pin
 from slackwater.engine.compare import Difference, compare
 from slackwater.errors import StateError, UserError
 from slackwater.work.house import House
-from slackwater.work.refreshing import as_written
+from slackwater.work.meaning import as_written
 from slackwater.work.world import Pending, World
 
 
