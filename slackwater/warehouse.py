@@ -38,7 +38,7 @@ from slackwater.work.changes import Transaction
 from slackwater.work.compacting import CompactReport
 from slackwater.work.house import Clock, House, Settings
 from slackwater.work.plan_report import PlanReport
-from slackwater.work.refreshing import RefreshReport, Telling
+from slackwater.work.reports import RefreshReport, Telling
 from slackwater.work.tidying import Tidier
 from slackwater.work.verifying import Verification
 

@@ -24,7 +24,7 @@ from bench import corpus
 from slackwater import Warehouse
 from slackwater.engine.compare import compare
 from slackwater.work import refreshing
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 from tests.corpus import SCALE, new_session, reference
 from tests.corpus_stream import WEIGHT_COLUMN, Stream
 from tests.incremental import MeasuredUpkeep, Reading

@@ -25,7 +25,7 @@ from sqlglot import exp
 import slackwater
 from slackwater import UserError, Warehouse
 from slackwater.engine.compare import compare
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 from tests.change_maker import Batch, Change, ChangeMaker, Table
 from tests.view_maker import ViewMaker
 

@@ -17,7 +17,7 @@ from slackwater import Warehouse
 from slackwater.planner.budget import Kept, Point
 from slackwater.timing import parse_size
 from slackwater.work.keeping import Keeping
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 from tests.conftest import PROOF, SEED
 from tests.stream_script import script
 from tests.streams import Failure, Opening, make_stream, opening, play

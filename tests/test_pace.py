@@ -132,6 +132,19 @@ def test_what_arrives_while_it_is_cheap_is_cheaper() -> None:
     )
 
 
+def test_one_run_for_all_keeps_nothing_and_is_one_run() -> None:
+    """As a refresh does: the only run needs no states, and subplans that always run with their
+    reader are parts of it."""
+    search = Search(simulation({"q": ABOVE_AVERAGE}, sharing=False), {})
+    inside, root = (search.cost(n, dict.fromkeys(search.paths, 1)) for n in (0, 1))
+    assert inside.total == search.simulation.cost(0, (1,)).total - inside.run_total
+    assert root.total == search.simulation.cost(1, (1, 1)).total
+    early = dict.fromkeys(search.paths, 1) | {(0, "sales"): 2}
+    assert search.cost(0, early).total == search.simulation.cost(0, (2,)).total
+    twice = search.simulation.cost(0, (2,))
+    assert search.simulation.cost(0, (1,)).total < twice.total - twice.run_total / 2
+
+
 def test_what_does_not_change_costs_nothing() -> None:
     still = {"sales": Inflow(1e6, Change()), "customers": Inflow(1e5, Change())}
     found = Simulation(cut({"q": query(BY_REGION)}), Setting(still))

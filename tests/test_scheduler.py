@@ -22,7 +22,7 @@ from slackwater.service.early import Slot
 from slackwater.service.told import Summary, Told
 from slackwater.service.units import Unit
 from slackwater.timing import parse_prices
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 from tests.processes import Child
 
 DAY, NEXT = "2026-01-05 00:00", "2026-01-06 00:00"

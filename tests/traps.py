@@ -16,7 +16,7 @@ import pytest
 import slackwater
 from slackwater import UserError, Warehouse
 from slackwater.engine.compare import compare
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 from tests.works import rows
 
 Rows = list[tuple[Any, ...]]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from slackwater.cli.context import Session
     from slackwater.demo.play import Refreshed, Tally
     from slackwater.planner.steps import StepReport
-    from slackwater.work.refreshing import RefreshReport
+    from slackwater.work.reports import RefreshReport
 
 
 class Stage:

@@ -15,7 +15,7 @@ from slackwater.errors import UserError
 
 if TYPE_CHECKING:
     from slackwater import Warehouse
-    from slackwater.work.refreshing import RefreshReport
+    from slackwater.work.reports import RefreshReport
     from slackwater.work.verifying import Verification
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater import faults
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.relation import Filter, Project, Relation, Scan
 from slackwater.catalog.model import Measurement, Run, Segment
 from slackwater.engine.compile import compile_program, compile_query
 from slackwater.engine.emptiness import not_empty
@@ -304,7 +304,7 @@ class Runner:
         for output, sql in zip(step.outputs, statements, strict=True):
             directory = self.storage.fresh_directory(run, output.target)
             faults.reached("segment.writing")
-            self.spark.write(sql, directory)
+            self.spark.write(sql, directory, few_files=_is_exchanged(output.relation))
             segments[output.target] = self.storage.adopt(run, output.target, directory)
         return segments
 
@@ -340,6 +340,11 @@ def _suited(sources: Sources) -> list[Overlay]:
     read = _bytes(sources)
     suited = [FROM_FEW_ROWS] if read < COLLECT_BYTES or _has_small_change(sources) else []
     return [*suited, OVER_FEW_ROWS] if read < TINY_BYTES else suited
+
+
+def _is_exchanged(relation: Relation) -> bool:
+    """Do rows meet others? Those that do not are written in the pieces in which they are read."""
+    return any(not isinstance(node, Scan | Project | Filter) for node in relation.walk())
 
 
 def _fresh() -> str:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+PARTITIONS = "spark.sql.shuffle.partitions"
 
 ROW_GROUP_BYTES = 4 * 1024 * 1024
 """Of what Spark writes: row groups small enough that a change of some keys reads few of them."""
@@ -195,9 +196,14 @@ class SparkEngine:
         """The rows of a statement, on the driver."""
         return self.frame(sql).toArrow()
 
-    def write(self, sql: str, directory: Path) -> None:
-        """Run a statement and write its rows as Parquet files into a fresh directory."""
-        writer = self.frame(sql).write.option("compression", "zstd")
+    def write(self, sql: str, directory: Path, few_files: bool = False) -> None:
+        """Run a statement and write its rows as Parquet files into a fresh directory: one for each
+        piece in which they come, or no more than there would be without adaptive planning, which
+        makes pieces that suit memory and are small for files."""
+        frame = self.frame(sql)
+        if few_files:
+            frame = frame.coalesce(int(str(self.session.conf.get(PARTITIONS))))
+        writer = frame.write.option("compression", "zstd")
         writer = writer.option("parquet.block.size", ROW_GROUP_BYTES)
         writer.mode("errorifexists").parquet(str(directory))
 

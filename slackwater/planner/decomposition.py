@@ -165,10 +165,11 @@ class Decomposition:
             simulation = Simulation(cut({"": relation}, sharing=False), self.setting, LADDER)
             found = {}
             for k in self._ladder:
-                own = [
+                *below, root = (
                     simulation.cost(s.number, [k] * len(simulation.moving(s)))
                     for s in simulation.dag.subplans
-                ]
+                )
+                own = [*(c.steps_alone for c in below), root]
                 total, final = sum(c.total for c in own), sum(c.final for c in own)
                 found[k] = Cost(total, final, max((c.runs for c in own), default=0))
             self._alone[relation] = found

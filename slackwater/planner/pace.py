@@ -162,9 +162,32 @@ class Search:
         return found
 
     def cost(self, number: int, paces: Paces) -> Cost:
-        """Of one subplan."""
-        moving = self.simulation.moving(self.dag.subplans[number])
-        return self.simulation.cost(number, [paces[number, name] for name in moving])
+        """Of one subplan. One that always runs with the only one that reads it is a part of that,
+        and no run of its own."""
+        own = [paces[path] for path in self._paths_of[number]]
+        cost = self.simulation.cost(number, own)
+        return cost.steps_alone if self._is_inside(number, own, paces) else cost
+
+    def _is_inside(self, number: int, own: Sequence[int], paces: Paces) -> bool:
+        reader = self._only_reader[number]
+        if reader is None or not own:
+            return False
+        return len({*own, *(paces[path] for path in self._paths_of[reader])}) == 1
+
+    @cached_property
+    def _paths_of(self) -> list[tuple[Path, ...]]:
+        """By subplan, its moving inputs."""
+        subplans = self.dag.subplans
+        return [tuple((s.number, n) for n in self.simulation.moving(s)) for s in subplans]
+
+    @cached_property
+    def _only_reader(self) -> list[int | None]:
+        """By subplan, the one that reads it, if that is all."""
+        roots = set(self.dag.roots.values())
+        return [
+            readers[0] if len(readers) == 1 and number not in roots else None
+            for number, readers in enumerate(self.dag.parents)
+        ]
 
     def _final(self, paces: Paces) -> dict[str, float]:
         final = dict.fromkeys(self.dag.roots, 0.0)
@@ -244,7 +267,8 @@ class Search:
         queries concerned."""
         added, after = 0.0, dict[str, float]()
         touched = {path[0] for path, pace in tried.items() if pace != paces[path]}
-        for number in touched:
+        below = {c for number in touched for c in self.dag.subplans[number].children}
+        for number in touched | below:  # what is read may have become a part of its reader
             old, new = self.cost(number, paces), self.cost(number, tried)
             added += new.total - old.total
             for query in self.dag.subplans[number].queries:

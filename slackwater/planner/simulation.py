@@ -13,8 +13,8 @@ a search over independent terms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,15 @@ class Cost:
     final: float  # seconds of the last run
     runs: int
     final_cpu: float = 0.0
+    run_total: float = 0.0  # of these, what runs take besides their steps
+    run_final: float = 0.0
+
+    @property
+    def steps_alone(self) -> Cost:
+        """Without what runs take besides their steps: for one that is run as a part of another."""
+        return replace(
+            self, total=self.total - self.run_total, final=self.final - self.run_final
+        )
 
 
 @dataclass
@@ -135,6 +144,7 @@ class Simulation:
         ends = np.concatenate([ends for ends, _ in schedules])
         flushed = np.concatenate([flushed for _, flushed in schedules])
         starts = np.concatenate([_last_flushes(*own) for own in schedules])
+        only = np.concatenate([np.full(len(ends), len(ends) == 1) for ends, _ in schedules])
         even = len(set(asked[0])) == 1
         cpu, latency = np.zeros(len(ends)), np.zeros(len(ends))
         for mask in np.unique(flushed, axis=0):
@@ -144,15 +154,25 @@ class Simulation:
                 name: self._flow(name, starts[runs, i], _end(ends[runs], starts[runs, i], mask[i]))
                 for i, name in enumerate(names)
             }
-            seconds = self._seconds(subplan, moved, flows, even)
+            seconds = self._seconds(subplan, moved, flows, even, only[runs])
             cpu[runs], latency[runs] = (np.broadcast_to(s, runs.sum()) for s in seconds)
-        weighted, costs, place = cpu * self.setting.price_at(ends), [], 0
+        return list(self._summed(schedules, cpu, latency, ends))
+
+    def _summed(
+        self, schedules: Sequence[tuple[Times, object]], cpu: Times, latency: Times, ends: Times
+    ) -> Iterator[Cost]:
+        """By schedule, what its runs take together."""
+        price, place = self.setting.price_at(ends), 0
         for own, _ in schedules:
-            last = place + len(own) - 1
-            total = float(weighted[place : last + 1].sum())
-            costs.append(Cost(total, float(latency[last]), len(own), float(cpu[last])))
-            place = last + 1
-        return costs
+            last = place + len(own)
+            paid = price[place:last]
+            total = float((cpu[place:last] * paid).sum())
+            besides = self.setting.run["cpu"] * float(paid.sum())
+            final = float(latency[last - 1])
+            yield Cost(
+                total, final, len(own), float(cpu[last - 1]), besides, self.setting.run["latency"]
+            )
+            place = last
 
     # -- rows
 
@@ -170,20 +190,30 @@ class Simulation:
     # -- seconds
 
     def _seconds(
-        self, subplan: Subplan, moved: frozenset[str], flows: Mapping[str, Rows], even: bool
+        self,
+        subplan: Subplan,
+        moved: frozenset[str],
+        flows: Mapping[str, Rows],
+        even: bool,
+        only: NDArray[np.bool_],
     ) -> tuple[Times, Times]:
         """CPU and latency of runs that move some inputs: by changes or anew, where it is cheaper,
-        on the engine that takes least."""
+        on the engine that takes least. The only run of a single query's subplan may also do
+        without states."""
         still = {n: self._still(n) for n in subplan.inputs if n not in flows}
         sizes = _Sizes(self._plan(subplan), {**flows, **still}, moved, self.setting.known)
-        ways = (
-            sizes.work(self._following(subplan, moved, even)),
-            sizes.work(self._anew(subplan)),
-        )
+        ways = [
+            (sizes.work(self._following(subplan, moved, even)), 0.0),
+            (sizes.work(self._anew(subplan)), 0.0),
+        ]
+        if only.any() and len(subplan.queries) == 1:
+            ways.append((sizes.work(self._plain(subplan)), np.where(only, 0.0, np.inf)))
         model, found = self.setting.model, []
-        for work in ways:
+        for work, barred in ways:
             for engine in self.setting.engines:
-                seconds = (model.seconds(work, engine, m) + self.setting.run[m] for m in RUN)
+                seconds = (
+                    model.seconds(work, engine, m) + self.setting.run[m] + barred for m in RUN
+                )
                 found.append(tuple(seconds))
         cpu, latency = (np.stack(np.broadcast_arrays(*s)) for s in zip(*found, strict=True))
         best = cpu.argmin(axis=0)[None, ...]
@@ -222,6 +252,13 @@ class Simulation:
             else:
                 outputs.append(zset.consolidate(deltas.sure(plan.root)))
             self._statements[key] = tuple(map(prune, outputs))
+        return self._statements[key]
+
+    def _plain(self, subplan: Subplan) -> tuple[Relation, ...]:
+        """What computes the rows anew, and keeps nothing."""
+        key = (subplan.number, frozenset({RESULT}), False)
+        if key not in self._statements:
+            self._statements[key] = (prune(zset.with_weight(subplan.relation)),)
         return self._statements[key]
 
     def _anew(self, subplan: Subplan) -> tuple[Relation, ...]:

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Protocol
 
 from slackwater.errors import UserError
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 
 LONGEST_WAIT_SECONDS = 3600.0
 """The machine's time may be set while somebody waits for a moment, so waits are not long."""

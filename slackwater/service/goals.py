@@ -14,7 +14,7 @@ from slackwater.catalog.model import Event, View
 from slackwater.timing import parse_within
 from slackwater.work.expecting import batch
 from slackwater.work.house import House
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 from slackwater.work.standing import Standing
 from slackwater.work.waiting import present
 from slackwater.work.world import World

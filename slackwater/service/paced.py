@@ -17,7 +17,8 @@ from slackwater.service.units import Unit
 from slackwater.work import parts
 from slackwater.work.house import House
 from slackwater.work.pacing import Options, planned
-from slackwater.work.refreshing import RefreshReport, advance
+from slackwater.work.refreshing import advance
+from slackwater.work.reports import RefreshReport
 from slackwater.work.world import World
 
 logger = logging.getLogger("slackwater.scheduler")

@@ -14,7 +14,7 @@ from slackwater.service.goals import Due, failed, kept_or_missed, within_seconds
 from slackwater.service.told import FAILED, HELD, MISSED, REFRESHED
 from slackwater.service.words import seconds
 from slackwater.timing import EveryRows
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 from slackwater.work.standing import Standing, moment, standing
 from slackwater.work.waiting import base_tables, waiting
 from slackwater.work.world import World

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from slackwater.catalog.model import View
 from slackwater.errors import InternalError
-from slackwater.work.refreshing import RefreshReport
+from slackwater.work.reports import RefreshReport
 
 
 @dataclass(frozen=True)

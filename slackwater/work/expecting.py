@@ -17,7 +17,8 @@ from slackwater.work.house import House
 from slackwater.work.interval import Interval
 from slackwater.work.meaning import definition
 from slackwater.work.parts import PACE
-from slackwater.work.refreshing import Ways, order, ways
+from slackwater.work.refreshing import order, ways
+from slackwater.work.reports import Ways
 from slackwater.work.upkeep import Upkeep
 from slackwater.work.world import Pending, World
 

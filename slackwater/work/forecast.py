@@ -17,7 +17,7 @@ from slackwater.tvr.prune import prune
 from slackwater.tvr.time import CHANGE, OLD, split
 from slackwater.work.choosing import Choice
 from slackwater.work.costing import Costing, costing
-from slackwater.work.refreshing import Ways
+from slackwater.work.reports import Ways
 from slackwater.work.upkeep import Upkeep
 
 COMES_OF = "what comes of "

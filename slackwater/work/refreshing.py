@@ -5,75 +5,22 @@ bind → plan → compile → run → commit
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
-from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import (
-    Event,
-    Exists,
-    FinishRun,
     Run,
-    SetAsOf,
-    Table,
-    Update,
-    VersionIs,
     View,
     WriteEvent,
 )
 from slackwater.catalog.snapshot import Snapshot
-from slackwater.engine.runner import measurements
-from slackwater.errors import UserError
-from slackwater.planner.choice import PLAIN
-from slackwater.planner.steps import StepReport
-from slackwater.tvr.maintenance import Maintenance
-from slackwater.work.choosing import MISSING, Choice, choose_way
-from slackwater.work.goals import refresh_mode
 from slackwater.work.house import House
-from slackwater.work.interval import UNEVEN, Interval
-from slackwater.work.keeping import kept_under_budget
-from slackwater.work.meaning import definition
+from slackwater.work.interval import Interval
+from slackwater.work.one_run import OneRun
 from slackwater.work.publishing import publish
-from slackwater.work.reasons import REWRITES
-from slackwater.work.room import is_over_budget
-from slackwater.work.side_by_side import side_by_side
-from slackwater.work.upkeep import Upkeep, Upkept
-from slackwater.work.waiting import marks
+from slackwater.work.reports import RefreshReport, Telling, Ways
 from slackwater.work.world import Pending, World
-
-
-@dataclass
-class RefreshReport:
-    """What a refresh of one view did."""
-
-    view: str
-    version: int
-    mode: str  # "full", "incremental", or "none" where nothing had changed
-    reasons: list[str]
-    rows: int = 0
-    seconds: float = 0.0
-    steps: list[StepReport] = field(default_factory=list)
-    operators: list[dict[str, Any]] = field(default_factory=list)  # what was done where, and why
-    choice: Choice | None = None  # the ways there were, and what they were expected to cost
-    states: dict[str, Any] | None = None  # what is kept of the view, where it has a budget
-
-    @property
-    def engine(self) -> str:
-        """Where it ran; a comma where both engines took part, empty where none did."""
-        return ", ".join(sorted({s.engine for s in self.steps}))
-
-    @property
-    def cpu_seconds(self) -> float:
-        """CPU time over all steps."""
-        return sum(s.cpu_seconds for s in self.steps)
-
-
-Telling = Callable[[Sequence[RefreshReport]], Iterable[Event]]
-"""What else is to be written down of a refresh, in its commit."""
 
 
 def refresh(
@@ -135,7 +82,7 @@ def _run(
         _reading(house) as (snapshot, read_at),
     ):
         world = World(house, snapshot, Pending(), defining=True)
-        work = _Work(world, run, full, set(named), read_at)
+        work = OneRun(world, run, full, set(named), read_at)
         with work.world.steady_files():
             work.refresh(choose(work.world))
         told = [] if telling is None else [WriteEvent(event) for event in telling(work.reports)]
@@ -156,22 +103,11 @@ def _reading(house: House) -> Iterator[tuple[Snapshot, str]]:
         yield snapshot, read_at
 
 
-@dataclass(frozen=True)
-class Ways:
-    """How a view would be refreshed now, and how else; why it must be computed anew. Without a
-    choice, no other way is looked at."""
-
-    upkeep: Upkeep
-    plan: Maintenance | None
-    choice: Choice | None
-    reasons: list[str]
-
-
 def ways(house: House, view: View, interval: Callable[[World], Interval] | None = None) -> Ways:
     """How a view would be refreshed now, or over another interval, and how else. Nothing is
     done."""
     world = World(house, house.catalog.snapshot(), Pending(), defining=True)
-    work = _Work(world, Run("", "", "", "explain"), full=False, named=set())
+    work = OneRun(world, Run("", "", "", "explain"), full=False, named=set())
     return work.ways(view, interval(world) if interval else None)
 
 
@@ -191,248 +127,3 @@ def order(world: World, names: Sequence[str]) -> list[View]:
     for name in names:
         visit(world.view(name))
     return list(done.values())
-
-
-class _Work:
-    """One run over some views."""
-
-    def __init__(
-        self, world: World, run: Run, full: bool, named: set[str], read_at: str = ""
-    ) -> None:
-        self.world = world
-        self.run = run
-        self.full = full
-        self.named = {n.lower() for n in named}
-        self.read_at = read_at
-        self.reports: list[RefreshReport] = []
-        self.requires: list[Any] = []
-        self._updates: list[Update] = []
-        self._versions: dict[str, int] = {}
-        self._events: list[dict[str, Any]] = []
-        self._queries: dict[str, Relation] = {}  # of views computed in full
-
-    def learn(self) -> None:
-        """Remember what the work cost, and look at what is read for the first time."""
-        for event in self._events:
-            self.world.house.experience.learn(event)
-        for query in self._queries.values():
-            self.world.house.profiling.look(self.world, query)
-
-    def updates(self) -> list[Update]:
-        """What the commit changes."""
-        steps = [s for r in self.reports for s in r.steps]
-        return [*self._updates, FinishRun(self.run.id, measurements(steps))]
-
-    def _version(self, id: str) -> int:
-        return self._versions.get(id, self.world.snapshot.get(id).version)
-
-    def refresh(self, views: Sequence[View]) -> None:
-        """Views, each after those it reads, others at the same time."""
-        by_id = {view.id: view for view in views}
-
-        def needs(view: View) -> list[View]:
-            return [by_id[id] for id in view.depends if id in by_id]
-
-        found = side_by_side(views, needs, self._refresh, self.world.house.pool)
-        for view, done in zip(views, found, strict=True):
-            self._tell(view, *done)
-
-    def _refresh(self, view: View) -> tuple[RefreshReport, list[Update], dict[str, Any]]:
-        """One view, from sources at this run's versions."""
-        started = time.perf_counter()
-        relation, met = definition(self.world, view)
-        seen = self._seen(view)
-        upkeep = Upkeep(self.world, self.run, view, relation)
-        reasons = self._reasons(view, upkeep, met)
-        updates: list[Update] = []
-        if not self._is_due(view, seen, reasons):
-            report, updates = self._left_alone(upkeep)
-        else:
-            done, choice = self._upkept(upkeep, reasons, met)
-            updates, report = done.updates, self._report(view, done, choice)
-            if report.mode == "full":
-                self._queries[view.id] = relation
-        report.seconds = time.perf_counter() - started
-        return report, updates, seen
-
-    def _left_alone(self, upkeep: Upkeep) -> tuple[RefreshReport, list[Update]]:
-        """Nothing changed; but the view may have been given a smaller budget."""
-        view, met = upkeep.view, Upkept("none", [], 0)
-        if is_over_budget(self.world, view):
-            upkeep.keeping = kept_under_budget(upkeep, upkeep.maintenance(), anew=False)
-            met = upkeep.settled(met)
-        return RefreshReport(view.name, view.version, "none", [], states=met.states), met.updates
-
-    def _seen(self, view: View) -> dict[str, Any]:
-        """What a view is computed from in this run."""
-        held = self.world.held.get(view.id, frozenset())
-        seen = self.world.seen(view.depends, self._version)
-        seen |= {id: view.as_of[id] for id in held}
-        return seen | ({UNEVEN: True} if held else {})
-
-    def _is_due(self, view: View, seen: dict[str, Any], reasons: list[str]) -> bool:
-        if view.refreshed_at is None or seen != dict(view.as_of):
-            return True
-        return "FULL_REQUESTED" in reasons or "NOT_DETERMINISTIC" in reasons
-
-    def _reasons(self, view: View, upkeep: Upkeep, met: dict[str, str]) -> list[str]:
-        """Why the whole view must be computed anew; none where its changes suffice."""
-        if self.full and view.name.lower() in self.named:
-            return ["FULL_REQUESTED"]
-        if view.refreshed_at is None:
-            return ["FIRST_REFRESH"]
-        reasons = upkeep.interval.broken()
-        if "NOT_DETERMINISTIC" in met:
-            reasons.append("NOT_DETERMINISTIC")
-        if self._option(view) == "full":
-            reasons.append("FULL_BY_OPTION")
-        return reasons
-
-    def _upkept(
-        self, upkeep: Upkeep, reasons: list[str], met: dict[str, str]
-    ) -> tuple[Upkept, Choice | None]:
-        view = upkeep.view
-        if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
-            self._refuse_strict(view, reasons)
-            return upkeep.plain(reasons), None
-        plan, reasons = _planned(upkeep, reasons)
-        choice = self._choice(upkeep, plan, reasons)
-        upkeep.engine = choice.chosen.engine
-        return upkeep.settled(self._done(upkeep, plan, choice, reasons)), choice
-
-    def _choice(self, upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Choice:
-        by_cost = self._option(upkeep.view) == "auto" and not self._is_read(upkeep.view)
-        return choose_way(upkeep, plan, reasons, by_cost and not set(reasons) - {MISSING})
-
-    def ways(self, view: View, interval: Interval | None = None) -> Ways:
-        """How a view would be refreshed now, or over another interval, and how else."""
-        relation, met = definition(self.world, view)
-        upkeep = Upkeep(self.world, self.run, view, relation)
-        upkeep.interval = interval or upkeep.interval
-        reasons = self._reasons(view, upkeep, met)
-        if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
-            return Ways(upkeep, None, None, reasons)
-        plan, reasons = _planned(upkeep, reasons)
-        return Ways(upkeep, plan, self._choice(upkeep, plan, reasons), reasons)
-
-    def _done(
-        self, upkeep: Upkeep, plan: Maintenance, choice: Choice, reasons: list[str]
-    ) -> Upkept:
-        view, method = upkeep.view, choice.chosen.method
-        if choice.following is None:
-            if not set(reasons) - {MISSING} and (method == PLAIN or not reasons):
-                reasons = ["CHANGE_TOO_LARGE"]
-            self._refuse_strict(view, reasons)
-            return upkeep.plain(reasons) if method == PLAIN else _recomputed(upkeep, plan, reasons)
-        try:
-            done = upkeep.incremental(choice.following)
-            if choice.building is not None:
-                done = upkeep.build(choice.building, choice.following.plan, done)
-        except UserError:  # data that some step cannot compute with, which may be gone by now
-            self._refuse_strict(view, ["STEP_RAISED"])
-            upkeep.forget()
-            return _recomputed(upkeep, plan, ["STEP_RAISED"])
-        self._refuse_strict(view, [r for r in done.reasons if r != "BUFFER_REFILLED"])
-        return done
-
-    def _option(self, view: View) -> str:
-        opened = self.world.house.settings.refresh
-        return refresh_mode(view, self.world.snapshot.settings, opened)
-
-    def _is_read(self, view: View) -> bool:
-        """Does another view follow the changes of this one?"""
-        return bool(self.world.snapshot.dependents(view.id))
-
-    def _refuse_strict(self, view: View, reasons: list[str]) -> None:
-        wanted = {"FIRST_REFRESH", "FULL_REQUESTED"}
-        if self._option(view) == "incremental strict" and set(reasons) - wanted:
-            raise UserError(
-                f"View '{view.name}' must be refreshed incrementally, and cannot be: "
-                f"{', '.join(reasons)}.",
-                code="NOT_INCREMENTAL",
-                hint="; ".join(REWRITES[r] for r in reasons if r in REWRITES)
-                or "Set refresh = 'auto' to allow a full refresh.",
-            )
-
-    def _report(self, view: View, done: Upkept, choice: Choice | None) -> RefreshReport:
-        changed = done.mode == "full" or done.rows > 0
-        version = view.version + 1 if changed else view.version
-        self._versions[view.id] = version
-        return RefreshReport(
-            view.name,
-            version,
-            done.mode,
-            done.reasons,
-            done.rows,
-            steps=done.steps,
-            operators=done.operators,
-            choice=choice,
-            states=done.states,
-        )
-
-    def _tell(
-        self, view: View, report: RefreshReport, updates: list[Update], seen: dict[str, Any]
-    ) -> None:
-        self.reports.append(report)
-        self._updates += updates
-        self.requires += [VersionIs(view.id, view.version)]
-        self.requires += [Exists(id) for id in view.depends]
-        if report.mode != "none":
-            self._updates.append(SetAsOf(view.id, seen, self.world.house.timestamp()))
-        body = self._body(view, report)
-        self._events.append(body)
-        at = self.world.house.timestamp()
-        self._updates.append(WriteEvent(Event("refresh", view.id, at, body)))
-
-    def _body(self, view: View, report: RefreshReport) -> dict[str, Any]:
-        sizes = {}
-        for id in view.depends:
-            source = self.world.snapshot.get(id)
-            if isinstance(source, Table) and source.source == "parquet":
-                sizes[source.name] = {"bytes": sum(f.bytes for f in self.world.files(source))}
-            else:
-                segments = self.world.segments(id)
-                known = view.as_of.get(id, 0)
-                sizes[source.name] = {
-                    "bytes": sum(s.bytes for s in segments),
-                    "rows": sum(s.rows for s in segments),
-                    "changed_rows": sum(s.rows for s in segments if s.version > known),
-                }
-        return {
-            "run": self.run.id,
-            "read_commit": self.world.snapshot.commit,
-            "read_at": self.read_at,
-            "tables": marks(self.world, view),
-            "view": view.name,
-            "version": report.version,
-            "mode": report.mode,
-            "candidates": [c.to_json() for c in report.choice.candidates] if report.choice else [],
-            "chosen": report.choice.to_json(report.engine) if report.choice else None,
-            "reasons": report.reasons,
-            "operators": report.operators,
-            "states": report.states,
-            "sources": sizes,
-            "rows": report.rows,
-            "seconds": report.seconds,
-            "steps": [s.to_json() for s in report.steps],
-        }
-
-
-def _planned(upkeep: Upkeep, reasons: list[str]) -> tuple[Maintenance, list[str]]:
-    """How the view is maintained, and why it has to be computed anew first."""
-    plan = upkeep.maintenance()
-    upkeep.keeping = kept_under_budget(upkeep, plan, anew=bool(reasons))
-    if upkeep.keeping is not None:
-        missing = [] if upkeep.keeping.is_possible else [MISSING]
-        return upkeep.keeping.next, reasons or missing
-    return plan, reasons or ([MISSING] if upkeep.missing(plan) else [])
-
-
-def _recomputed(upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Upkept:
-    """The view anew with its states; without, where a state needs a value that cannot be computed
-    and the query does not."""
-    try:
-        return upkeep.recompute(plan, reasons)
-    except UserError:
-        upkeep.forget()
-        return upkeep.plain(list(dict.fromkeys([*reasons, "STEP_RAISED"])))

@@ -1,0 +1,56 @@
+"""What a refresh did, and what it could do: values that others read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from slackwater.catalog.model import (
+    Event,
+)
+from slackwater.planner.steps import StepReport
+from slackwater.tvr.maintenance import Maintenance
+from slackwater.work.choosing import Choice
+from slackwater.work.upkeep import Upkeep
+
+
+@dataclass
+class RefreshReport:
+    """What a refresh of one view did."""
+
+    view: str
+    version: int
+    mode: str  # "full", "incremental", or "none" where nothing had changed
+    reasons: list[str]
+    rows: int = 0
+    seconds: float = 0.0
+    steps: list[StepReport] = field(default_factory=list)
+    operators: list[dict[str, Any]] = field(default_factory=list)  # what was done where, and why
+    choice: Choice | None = None  # the ways there were, and what they were expected to cost
+    states: dict[str, Any] | None = None  # what is kept of the view, where it has a budget
+
+    @property
+    def engine(self) -> str:
+        """Where it ran; a comma where both engines took part, empty where none did."""
+        return ", ".join(sorted({s.engine for s in self.steps}))
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time over all steps."""
+        return sum(s.cpu_seconds for s in self.steps)
+
+
+Telling = Callable[[Sequence[RefreshReport]], Iterable[Event]]
+"""What else is to be written down of a refresh, in its commit."""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a view would be refreshed now, and how else; why it must be computed anew. Without a
+    choice, no other way is looked at."""
+
+    upkeep: Upkeep
+    plan: Maintenance | None
+    choice: Choice | None
+    reasons: list[str]
