@@ -12,6 +12,7 @@ import slackwater
 from slackwater import Warehouse
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import View
+from slackwater.cli import store_checks
 from slackwater.planner.alike import Group, Member, in_one_order, shared
 from slackwater.planner.pace import Found
 from slackwater.planner.subplans import cut, is_subplan, number_of
@@ -188,6 +189,34 @@ def test_parts_go_with_the_last_view_that_needs_them(db: Warehouse) -> None:
     db.refresh()
     db.sql("DROP MATERIALIZED VIEW v")
     db.sql("DROP TABLE r")
+
+
+def test_a_part_whose_file_is_gone_is_made_anew_with_its_view(db: Warehouse) -> None:
+    views_of(db, NESTED)
+    parts.apply(db._house, at_paces(db, 4, 1))
+    db.sql("INSERT INTO r VALUES (1, 1, 'x'), (2, 1, 'x')")
+    db.refresh()
+    (part,) = db.catalog.snapshot().parts()
+    for segment in db.catalog.snapshot().segments(part.id):
+        (db.path / segment.path).unlink()
+    found = store_checks._files(db.path, db.catalog.snapshot())
+    assert "refresh --full': v." in found.advice
+    db.sql("REFRESH MATERIALIZED VIEW v FULL")
+    assert db.verify("v").equal
+    db.sql("INSERT INTO r VALUES (2, 2, 'y')")
+    assert [r.mode for r in db.refresh("v")] == ["incremental", "incremental"]
+    assert db.verify("v").equal
+
+
+def test_status_tells_the_parts_of_a_view(db: Warehouse) -> None:
+    views_of(db, NESTED)
+    parts.apply(db._house, at_paces(db, 4, 1))
+    db.refresh()
+    (view,) = db.status()["views"]
+    (part,) = view["parts"]
+    assert part["pace"] == 4
+    assert part["views"] == ["v"]
+    assert view["reads"] == ["r"]
 
 
 def test_without_early_runs_there_are_no_parts(db: Warehouse) -> None:

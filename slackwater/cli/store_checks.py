@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from slackwater.cli.checks import Finding, Verdict, listed
 from slackwater.cli.output import counted
 from slackwater.errors import SlackwaterError, UserError
+from slackwater.work.parts import views_of
 
 if TYPE_CHECKING:
     from slackwater.catalog.snapshot import Snapshot
@@ -50,7 +51,8 @@ def _files(folder: Path, snapshot: Snapshot) -> Finding:
     """Is every segment there, as long as it was when it was committed?"""
     tables = {t.id: t.name for t in snapshot.tables()}
     owners = {v.id: v.name for v in snapshot.views()}
-    owners |= {s.id: v.name for v in snapshot.views() for s in snapshot.states(v.id)}
+    owners |= {p.id: ", ".join(views_of(p)) for p in snapshot.parts()}
+    owners |= {s.id: owners[id] for id in tuple(owners) for s in snapshot.states(id)}
     missing, wrong, broken, count = [], [], [], 0
     for id in snapshot.stored():
         for segment in snapshot.segments(id):

@@ -67,7 +67,7 @@ class ByGoals:
             advance(self._house, dict.fromkeys(new, ()))
 
     def _unit(self, part: View) -> Unit:
-        views = tuple(part.options.get(parts.VIEWS, "").split("\n"))
+        views = parts.views_of(part)
         name = f"{', '.join(views)} ({part.id[:6]})"
         tables = tuple(self._tables(part))
         return Unit(part.id, name, int(part.options.get(parts.PACE, "1")), views, tables)

@@ -121,7 +121,7 @@ class OneRun:
 
     def _reasons(self, view: View, upkeep: Upkeep, met: dict[str, str]) -> list[str]:
         """Why the whole view must be computed anew; none where its changes suffice."""
-        if self.full and view.name.lower() in self.named:
+        if self.full and (view.part or view.name.lower() in self.named):
             return ["FULL_REQUESTED"]
         if view.refreshed_at is None:
             return ["FIRST_REFRESH"]

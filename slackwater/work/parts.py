@@ -247,6 +247,11 @@ def without(snapshot: Snapshot, view: View) -> list[Update]:
     return [Drop(part.id) for part in reversed(snapshot.parts()) if part.id not in kept]
 
 
+def views_of(part: View) -> tuple[str, ...]:
+    """The names of the views that a part is for."""
+    return tuple(part.options.get(VIEWS, "").split("\n"))
+
+
 # -- when they run
 
 

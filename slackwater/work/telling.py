@@ -15,6 +15,7 @@ from slackwater.types import STRING, WEIGHT, Field, quote
 from slackwater.types import from_arrow as from_arrow_type
 from slackwater.work.accounts import Accounts
 from slackwater.work.house import House
+from slackwater.work.parts import PACE, views_of
 from slackwater.work.world import World
 
 
@@ -170,7 +171,8 @@ def _row_count(house: House, segments: tuple[Segment, ...]) -> int:
 
 def _view_status(house: House, world: World, view: View, accounts: Accounts) -> dict[str, Any]:
     states = [_state_status(world, s) for s in world.snapshot.states(view.id)]
-    names = [world.snapshot.get(id).name for id in view.depends]
+    sources = [world.snapshot.get(id) for id in view.depends]
+    names = [s.name for s in sources if not (isinstance(s, View) and s.part)]
     return {
         "name": view.name,
         "kind": "view",
@@ -182,11 +184,30 @@ def _view_status(house: House, world: World, view: View, accounts: Accounts) -> 
         "as_of": {
             world.snapshot.get(id).name: (at if isinstance(at, int) else f"{len(at)} files")
             for id, at in view.as_of.items()
-            if id in world.snapshot
+            if id in world.snapshot and world.snapshot.get(id).name in names
         },
         "states": states,
+        "parts": [_part_status(world, p) for p in world.snapshot.parts() if _is_of(p, view)],
         **accounts.of(world, view, sum(s["bytes"] for s in states)),
     } | _sums(house, world.segments(view.id))
+
+
+def _is_of(part: View, view: View) -> bool:
+    return view.name in views_of(part)
+
+
+def _part_status(world: World, part: View) -> dict[str, Any]:
+    """A piece that is brought along by itself, maybe for other views, too."""
+    segments = world.segments(part.id)
+    return {
+        "id": part.id,
+        "pace": int(part.options.get(PACE, "1")),
+        "views": list(views_of(part)),
+        "version": part.version,
+        "rows": sum(s.rows for s in segments),
+        "bytes": sum(s.bytes for s in segments),
+        "segments": len(segments),
+    }
 
 
 def _state_status(world: World, state: State) -> dict[str, Any]:
