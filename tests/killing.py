@@ -1,4 +1,4 @@
-"""A stream of changes, refreshes and compactions that is killed and started again, over and over.
+"""A stream of changes, early runs, refreshes, compactions that is killed and started again.
 
 The stream knows what each of its batches does, so after any number of them it can say which rows
 every table must hold. A batch is one transaction that also notes its number; whoever takes over
@@ -16,6 +16,13 @@ from pathlib import Path
 
 import slackwater
 from slackwater import Warehouse, faults
+from slackwater.planner.pace import Found
+from slackwater.planner.subplans import cut
+from slackwater.tvr.normal import normalize
+from slackwater.work import parts
+from slackwater.work.meaning import as_written
+from slackwater.work.refreshing import advance
+from slackwater.work.world import World
 from tests.processes import Child
 from tests.works import require_no_garbage, require_published, rows
 
@@ -34,6 +41,7 @@ CREATE MATERIALIZED VIEW best AS
 CREATE MATERIALIZED VIEW top AS SELECT id, amount FROM sales ORDER BY amount DESC LIMIT 5;
 """
 VIEWS = ("totals", "sizes", "named", "best", "top")
+EARLY = ("named", "best")
 KINDS = 6
 SLOWEST_SECONDS = 20.0  # a life that does not meet its point is ended by then
 
@@ -44,7 +52,20 @@ def build(path: Path) -> None:
     """The warehouse that the stream runs on."""
     with slackwater.connect(path, placement="local") as db:
         db.sql(SCHEMA)
+        with_parts(db)
         db.refresh()
+
+
+def with_parts(db: Warehouse) -> None:
+    """Let two views be computed early, in parts: all of one, and what the other reads."""
+    world = World(db._house, db.catalog.snapshot(), defining=True)
+    early = {name: normalize(as_written(world, world.view(name))[0]) for name in EARLY}
+    dag = cut(early)
+    paces = {path: 2 for subplan in dag.subplans for path in subplan.paths}
+    none = dict.fromkeys(early, 0.0)
+    found = Found(paces, 0.0, none, none)
+    parts.apply(db._house, parts.forms(dag, found, {}, world.snapshot))
+    assert db.catalog.snapshot().parts()
 
 
 def batch(seed: int, number: int, sales: Sales) -> list[str]:
@@ -82,6 +103,9 @@ def live(path: Path, seed: int, batches: int | None = None) -> int:
                 for statement in statements:
                     db.sql(statement)
             number += 1
+            if number % 2:
+                own = db.catalog.snapshot().parts()
+                advance(db._house, {part.id: part.depends[:1] for part in own})
             db.refresh(*random.Random(f"{seed}/views/{number}").sample(VIEWS, 3))
             if number % 3 == 0:
                 db.compact()
