@@ -15,7 +15,7 @@ from slackwater.algebra.relation import Relation
 from slackwater.planner.costs import Seconds
 from slackwater.planner.plan import METHODS, Plan, Speedups, assign, plan
 from slackwater.planner.problem import Problem
-from slackwater.planner.temporal import Timed, Timeline
+from slackwater.planner.timeline import Timed, Timeline
 from slackwater.stats.cost import Model
 from slackwater.tvr.memo import Member, Memo, Tvr
 

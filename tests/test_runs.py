@@ -15,7 +15,8 @@ from slackwater.planner.plan import METHODS, rules_of
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.runs import RunSteps, read_at, unfold
 from slackwater.planner.states import Solution, solve
-from slackwater.planner.temporal import Graph, Timed, Timeline
+from slackwater.planner.temporal import Graph
+from slackwater.planner.timeline import Timed, Timeline
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
 from slackwater.tvr.memo import ROWS, Member, Memo

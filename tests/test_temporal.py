@@ -16,7 +16,7 @@ from slackwater.algebra.relation import Aggregate, Join, Relation, Scan
 from slackwater.engine.local import LocalEngine
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.states import Solution, solve
-from slackwater.planner.temporal import Timed, Timeline
+from slackwater.planner.timeline import Timed, Timeline
 from slackwater.sql.bind import bind, context
 from slackwater.stats.rows import Change
 from slackwater.tvr import explore, zset

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from slackwater.algebra.expr import used_columns
 from slackwater.algebra.relation import Bag, Project, Relation, Scan
 from slackwater.planner.problem import Span, array
-from slackwater.planner.temporal import Timed, Timeline, within
+from slackwater.planner.timeline import Timed, Timeline, within
 from slackwater.stats.amounts import Amount
 from slackwater.stats.cost import KINDS, Model, operator_work
 from slackwater.stats.rows import Estimates, Rows

@@ -16,7 +16,8 @@ from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
 from slackwater.planner.problem import Problem
 from slackwater.planner.states import Solution, solve
-from slackwater.planner.temporal import Costs, Key, Step, Timeline, in_turn
+from slackwater.planner.temporal import Key, Step, in_turn
+from slackwater.planner.timeline import Costs, Timeline
 from slackwater.stats.cost import Model
 from slackwater.tvr import explore
 from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule

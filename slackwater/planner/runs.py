@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from slackwater.algebra.expr import columns, remap, used_columns
 from slackwater.algebra.relation import Bag, Distinct, Project, Relation, Scan
 from slackwater.planner.states import Solution
-from slackwater.planner.temporal import Assignment, Key, Timed, Way
+from slackwater.planner.temporal import Assignment, Key, Way
+from slackwater.planner.timeline import Timed
 from slackwater.tvr import zset
 from slackwater.tvr.memo import CHANGED, ROWS, Ref
 from slackwater.tvr.prune import prune

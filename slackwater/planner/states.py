@@ -16,19 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from slackwater.planner.temporal import (
-    Assignment,
-    Costs,
-    Graph,
-    Key,
-    Step,
-    Timed,
-    Timeline,
-    Value,
-    in_turn,
-    less,
-    total,
-)
+from slackwater.planner.temporal import Assignment, Graph, Key, Step, Value, in_turn, less, total
+from slackwater.planner.timeline import Costs, Timed, Timeline
 
 Gain = tuple[float, int, Key]
 
