@@ -12,7 +12,7 @@ from functools import cached_property
 from slackwater.algebra.expr import Column
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.planner.budget import CHANGE, ROWS, Operator, Way
-from slackwater.stats.cost import KINDS, Work, operator_work
+from slackwater.stats.cost import KINDS, Work, nothing, operator_work
 from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Known, Values
 from slackwater.tvr import time, zset
@@ -35,6 +35,8 @@ class Scene:
     seconds: Callable[[Work], float]
     weighted: frozenset[str] = frozenset()
     references: frozenset[Reference] = frozenset()
+    merged: Callable[[Scan], float] = nothing
+    """Rows that are hashed to read a source without its weights."""
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -162,6 +164,7 @@ def work_of(
     written: Iterable[Relation],
     rows: Callable[[Relation], float],
     given: Iterable[str] = (),
+    merged: Callable[[Scan], float] = nothing,
 ) -> Work:
     """What it takes to compute relations, and to write some of them; what is given is not read."""
     written = list(written)
@@ -172,6 +175,7 @@ def work_of(
         if isinstance(node, Scan) and time.split(node.source)[0] in there:
             continue
         totals["operators"] += 1.0
+        totals["hashed"] += merged(node) if isinstance(node, Scan) else 0.0
         for kind, amount in operator_work(node, rows):
             totals[kind] += amount
     return Work(**totals)

@@ -75,8 +75,8 @@ class Outline:
         return Operator("view", tuple(actions))
 
     def _anew(self) -> Action:
-        rows = zset.with_weight(Deltas(frozenset(), self.scene.weighted).rows(self.plan.root))
-        work = work_of([rows], [rows], self.scene.at.count)
+        rows = zset.with_weight(self.plan.root)
+        work = work_of([rows], [rows], self.scene.at.count, merged=self.scene.merged)
         return Action(rows=Way(float((self.anew_seconds or self.scene.seconds)(work))))
 
     def _below(self, node: Relation, depth: int) -> Operator:

@@ -111,9 +111,9 @@ class Costing:
         """Of one step."""
         for relation in outputs:
             self._measure(relation)
-        return step_work(outputs, lambda node: self._estimates.of(node).before, self._merged)
+        return step_work(outputs, lambda node: self._estimates.of(node).before, self.merged)
 
-    def _merged(self, scan: Scan) -> float:
+    def merged(self, scan: Scan) -> float:
         """What is hashed to read a table or view whose segments take rows away again: each stored
         row is looked up, and rows of segments with weights are added up by all their columns."""
         id, time = split(scan.source)

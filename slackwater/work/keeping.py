@@ -23,6 +23,7 @@ from slackwater.tvr.maintenance import Maintenance, every_part, is_repeatable, k
 from slackwater.tvr.methods.higher_order import spread
 from slackwater.tvr.time import NEW
 from slackwater.work.arriving import LastArrivals
+from slackwater.work.costing import costing
 from slackwater.work.goals import AUTO, refresh_mode
 from slackwater.work.keeper import Decision
 from slackwater.work.room import Room, budget_of, bytes_of
@@ -157,6 +158,7 @@ class Keeping:
             house.profiling.known(),
             lambda work: off * expected.model.seconds(work, engine),
             self.upkeep.interval.weighted,
+            merged=costing(self.upkeep).merged,
         )
         return Outline(
             self.plan,
