@@ -219,6 +219,15 @@ def test_a_goal_out_of_reach_is_not_chased_at_any_cost() -> None:
     assert thrifty.total <= chasing.total
 
 
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.25])
+def test_one_pace_for_each_query_is_the_best_of_all(share: float) -> None:
+    apart = simulation(TEXTS, sharing=False)
+    search = Search(apart, {q: Goal(share=share) for q in TEXTS}, "uniform", 8)
+    found, best = search.exhaustive(range(1, 9)), search.brute_force((1, 2, 4, 8))
+    assert found.missed or found.total <= best.total
+    assert len(found.missed) <= len(best.missed)
+
+
 def test_unknown_modes_are_refused() -> None:
     with pytest.raises(UserError) as caught:
         Search(simulation(TEXTS), {}, "moods")

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from slackwater.cli import (
     bench,
     bench_budget,
+    bench_goals,
     bench_plans,
     compacting,
     create,
@@ -142,4 +143,6 @@ bench.app.command("choice")(bench_plans.choice)
 bench.app.command("methods")(bench_plans.methods)
 bench.app.command("progressive")(bench_plans.progressive)
 bench.app.command("budget")(bench_budget.budget)
+bench.app.command("goals")(bench_goals.goals)
+bench.app.command("sharing")(bench_goals.sharing)
 app.add_typer(bench.app, name="bench")

@@ -137,8 +137,8 @@ def progressive(
         scale=sf,
         kinds=names(kinds),
         queries=names(queries),
-        prices=_numbers("--prices", prices),
-        arrivals=_numbers("--arrivals", arrivals),
+        prices=numbers("--prices", prices),
+        arrivals=numbers("--arrivals", arrivals),
         going=going,
         engine=engine,
         repeat=repeat,
@@ -193,7 +193,7 @@ def choice(
 
     settings = Settings(
         scale=sf,
-        shares=_numbers("--changes", changes),
+        shares=numbers("--changes", changes),
         kinds=names(kinds),
         queries=names(queries),
         repeat=repeat,
@@ -207,7 +207,8 @@ def choice(
     print_table(own.out, table(*_scores(told)))
 
 
-def _numbers(option: str, text: str) -> tuple[float, ...]:
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Numbers with commas between them."""
     try:
         return tuple(float(share) for share in names(text))
     except ValueError as error:

@@ -323,6 +323,19 @@ class Search:
         """The cheapest of all paces that meet the goals; if none does, of those that miss least."""
         return min(map(self._at, self._all(rungs)), key=_badness)
 
+    def exhaustive(self, rungs: Sequence[int]) -> Found:
+        """The cheapest paces that meet the goals, where groups have nothing in common, as with one
+        pace for each query. Goals out of reach are chased as far as it is worth."""
+        paces = dict.fromkeys(self.paths, 1)
+        for group in self._groups:
+            tried = (self._at({**paces, **dict.fromkeys(group, k)}) for k in rungs)
+            paces = dict(min(tried, key=self._price).paces)
+        return self._at(paces)
+
+    def _price(self, found: Found) -> tuple[float, float]:
+        missed = sum(found.missed.values())
+        return missed + self.worth * found.total if missed else 0.0, found.total
+
     def sampled(self, paces: Sequence[Sequence[int]]) -> Found:
         """The same among some paces, one for each group."""
         allowed = (self._set(p) for p in paces)

@@ -66,9 +66,7 @@ class Cost:
     @property
     def steps_alone(self) -> Cost:
         """Without what runs take besides their steps: for one that is run as a part of another."""
-        return replace(
-            self, total=self.total - self.run_total, final=self.final - self.run_final
-        )
+        return replace(self, total=self.total - self.run_total, final=self.final - self.run_final)
 
 
 @dataclass
@@ -202,7 +200,7 @@ class Simulation:
         without states."""
         still = {n: self._still(n) for n in subplan.inputs if n not in flows}
         sizes = _Sizes(self._plan(subplan), {**flows, **still}, moved, self.setting.known)
-        ways = [
+        ways: list[tuple[Work, float | Times]] = [
             (sizes.work(self._following(subplan, moved, even)), 0.0),
             (sizes.work(self._anew(subplan)), 0.0),
         ]

@@ -1,0 +1,247 @@
+"""`slackwater bench sharing`: many queries with goals of their own, shared or not (003; 000, 4.4).
+
+All rows come evenly until all results are due. Five approaches find out who shares what, and at
+which paces, by the same costs. What counts is the CPU time of everything, and by how much results
+miss their goal: the query's constraint times the latency of one run of it alone at the due time.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import corpus
+from bench.arrivals import Arrivals, even, load
+from bench.pacing import Pacing, relations, setting, tables_of
+from bench.progress import BATCH, Course, Piece, Progress
+from bench.sharing_sets import SETS, Case
+from bench.warming import Learned, Opening, warm
+from slackwater.algebra.relation import Relation
+from slackwater.planner.decomposition import Decomposition, Shared
+from slackwater.planner.pace import Goal
+from slackwater.planner.simulation import Setting
+
+OURS = "shared, split where cheaper"
+PAPER = {"unshared, one pace": 0.605, "unshared": 0.801, "shared, one pace": 0.341}
+"""iShare's CPU seconds as a share of each baseline's, with random constraints (000, 4.4.3)."""
+SEARCH_SECONDS, PAPER_SEARCH_SECONDS = 3.0, 25.6
+"""For 22 queries at maximum pace 100 with constraint 0.01: what is wanted, and the paper's."""
+OnStage = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to measure."""
+
+    scale: float = 0.1
+    sets: tuple[str, ...] = tuple(SETS)
+    sharing: str = ""
+    """'on' or 'off': only approaches that share, or do not."""
+    paces: str = ""
+    """'uniform' or 'subplans': only approaches with one pace, or with one for each subplan."""
+    most: int = 20
+    seeds: int = 3
+    constraints: tuple[float, ...] = (1.0, 0.5, 0.2, 0.1)
+    searching: bool = True
+    engine: str = "local"
+    seed: int = 7
+    data: Path | None = None
+    spark: Any = None
+    spark_master: str = "local[*]"
+
+    def opening(self) -> Opening:
+        """Where warehouses are."""
+        folder = self.data or corpus.data_folder()
+        return Opening(self.engine, folder, self.spark, self.spark_master)
+
+    def cases(self) -> Iterator[Case]:
+        """The sets of queries with their constraints."""
+        for name in self.sets:
+            yield from SETS[name](self.constraints, self.seeds, random.Random(self.seed))
+
+    def approaches(self) -> dict[str, Approach]:
+        """Those that the switches leave."""
+        wanted = {"": (False, True), "on": (True,), "off": (False,)}[self.sharing]
+        return {
+            name: way
+            for name, way in APPROACHES.items()
+            if name.startswith("shared") in wanted
+            and self.paces in ("", "uniform" if "one pace" in name else "subplans")
+        }
+
+
+# -- approaches
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Queries, what they are run in, and what is wanted."""
+
+    queries: Mapping[str, Relation]
+    setting: Setting
+    goals: Mapping[str, Goal]
+    most: int
+
+
+Approach = Callable[[Asked], Sequence[Piece]]
+
+
+def _alone(mode: str) -> Approach:
+    """Each query by itself."""
+
+    def planned(asked: Asked) -> Sequence[Piece]:
+        found = []
+        for name, query in asked.queries.items():
+            pacing = Pacing(name, query, asked.setting, asked.most)
+            share = asked.goals[name].share or 1.0
+            found.append(pacing.piece(pacing.found(mode, Goal(share * pacing.batch()))))
+        return found
+
+    return planned
+
+
+def _one_pace(asked: Asked) -> Sequence[Piece]:
+    """Everything shared, and one pace for all that have anything in common: the best of all."""
+    own = Decomposition(asked.queries, asked.setting, asked.goals, "uniform", asked.most).together
+    found = own.search.exhaustive(range(1, asked.most + 1))
+    return [Piece(own.dag, found)]
+
+
+def _decomposed(chosen: Callable[[Decomposition], Shared]) -> Approach:
+    def planned(asked: Asked) -> Sequence[Piece]:
+        own = chosen(Decomposition(asked.queries, asked.setting, asked.goals, most=asked.most))
+        return [Piece(own.dag, own.found)]
+
+    return planned
+
+
+APPROACHES: dict[str, Approach] = {
+    "unshared, one pace": _alone("uniform"),
+    "unshared": _alone("subplans"),
+    "shared, one pace": _one_pace,
+    "shared, never split": _decomposed(lambda d: d.together),
+    OURS: _decomposed(Decomposition.best),
+}
+
+
+# -- measuring
+
+
+def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
+    """Warm up, then plan and run every set."""
+    say = on_stage or (lambda what, done, total: None)
+    files = corpus.generate("tpch", settings.scale, settings.data)
+    cases = list(settings.cases())
+    texts = {name: text for case in cases for name, text in case.texts.items()}
+    say("warming up", 0, len(cases) + 1)
+    learned = warm(settings.opening(), files, texts)
+    lines: list[dict[str, Any]] = []
+    for i, case in enumerate(cases, 1):
+        say(case.name, i, len(cases) + 1)
+        lines += measured(settings, files, learned, case)
+    told = {"sf": settings.scale, "most": settings.most, "engine": settings.engine}
+    told |= {"lines": lines, "ratios": list(ratios(lines))}
+    if settings.searching:
+        told["search"] = searched(settings, files, learned)
+    problems = list(dict.fromkeys(p for line in lines for p in line["problems"]))
+    return told | {"exact": not problems, "problems": problems}
+
+
+def measured(
+    settings: Settings, files: dict[str, Path], learned: Learned, case: Case
+) -> list[dict[str, Any]]:
+    """All approaches on one set, in one warehouse."""
+    with settings.opening().opened() as db:
+        load(db, files, tuple(files))
+        queries = relations(db, case.texts)
+        arrivals = Arrivals(files, tables_of(db, queries), even(settings.most))
+        goals = {name: Goal(share=share) for name, share in case.constraints.items()}
+        asked = Asked(queries, setting(db, arrivals, learned), goals, settings.most)
+        courses, seconds = [Course(BATCH)], {}
+        for i, (name, way) in enumerate(settings.approaches().items()):
+            begun = time.perf_counter()
+            courses.append(Course(f"c{i}", way(asked)))
+            seconds[name] = time.perf_counter() - begun
+        learned.teach(db)
+        Progress(db, case.texts, courses).run(arrivals)
+    batch, *rest = courses
+    return [
+        line(case, name, course, batch) | {"planning_seconds": seconds[name]}
+        for name, course in zip(settings.approaches(), rest, strict=True)
+    ]
+
+
+def line(case: Case, name: str, course: Course, batch: Course) -> dict[str, Any]:
+    """Total CPU and missed latencies of an approach."""
+    wanted = {q: share * batch.latency[q] for q, share in case.constraints.items()}
+    late = {q: max(0.0, course.latency[q] - seconds) for q, seconds in wanted.items()}
+    relative = [late[q] / wanted[q] for q in wanted]
+    return {
+        "case": case.name,
+        "set": case.kind,
+        "approach": name,
+        "queries": len(case.texts),
+        "cpu_seconds": course.cpu,
+        "early_cpu_seconds": course.early_cpu,
+        "batch_cpu_seconds": batch.cpu,
+        "runs": course.runs,
+        "parts": len(course.turns),
+        "missed": sum(seconds > 0 for seconds in late.values()),
+        "missed_seconds": (sum(late.values()) / len(late), max(late.values())),
+        "missed_share": (sum(relative) / len(relative), max(relative)),
+        "constraints": dict(case.constraints),
+        "latency_seconds": course.latency,
+        "batch_latency_seconds": batch.latency,
+        "expected_cpu_seconds": sum(piece.found.total for piece in course.pieces),
+        "expected_missed": sum(len(piece.found.missed) for piece in course.pieces),
+        "exact": not course.problems and not batch.problems,
+        "problems": [*batch.problems, *course.problems],
+    }
+
+
+def ratios(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """By set, our CPU as a share of each baseline's, and the misses of both."""
+    for kind in dict.fromkeys(line["set"] for line in lines):
+        own = [line for line in lines if line["set"] == kind]
+        by_name = {name: [line for line in own if line["approach"] == name] for name in APPROACHES}
+        ours = by_name[OURS]
+        for name, theirs in by_name.items():
+            if not ours or not theirs or name == OURS:
+                continue
+            yield {
+                "set": kind,
+                "against": name,
+                "cpu_ratio": _sum(ours, "cpu_seconds") / _sum(theirs, "cpu_seconds"),
+                "paper": PAPER.get(name) if kind == "random" else None,
+                "missed": (_sum(ours, "missed"), _sum(theirs, "missed")),
+                "queries": _sum(ours, "queries"),
+            }
+
+
+def _sum(lines: Sequence[dict[str, Any]], what: str) -> float:
+    return float(sum(line[what] for line in lines))
+
+
+def searched(settings: Settings, files: dict[str, Path], learned: Learned) -> dict[str, Any]:
+    """How long the search with decomposition takes for 22 queries at maximum pace 100."""
+    texts = corpus.queries("tpch")
+    with settings.opening().opened() as db:
+        load(db, files, tuple(files))
+        queries = relations(db, texts)
+        own = setting(db, Arrivals(files, tables_of(db, queries), even(1)), learned)
+        goals = {name: Goal(share=0.01) for name in queries}
+        begun = time.perf_counter()
+        cpu = time.process_time()
+        best = Decomposition(queries, own, goals, most=100).best()
+        seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "wanted": SEARCH_SECONDS,
+        "paper": PAPER_SEARCH_SECONDS,
+        "subplans": len(best.dag.subplans),
+    }

@@ -1,0 +1,258 @@
+"""`slackwater bench goals`, `sharing` and `day`: what results in time cost, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from slackwater.cli import exits
+from slackwater.cli.bench import find_bench, measured, names
+from slackwater.cli.bench_plans import numbers
+from slackwater.cli.context import Session, session
+from slackwater.cli.output import print_table, table
+
+
+def goals(
+    ctx: typer.Context,
+    sf: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 0.1,
+    queries: Annotated[
+        str, typer.Option(help="For example q1,qouter; TPC-H's 22 and two more when not given.")
+    ] = "",
+    constraints: Annotated[
+        str, typer.Option(help="Shares of one run at the due time that the last run may take.")
+    ] = "1.0,0.2,0.05,0.02",
+    paces: Annotated[
+        str, typer.Option(help="What has a pace of its own: paths, subplans, uniform, leaves.")
+    ] = "paths,uniform,leaves",
+    what: Annotated[str, typer.Option(help="main, bias, bursts, cardinality.")] = "main",
+    max_pace: Annotated[int, typer.Option(min=2, help="Runs until the result is due.")] = 20,
+    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "local",
+    repeat: Annotated[int, typer.Option(min=1, help="Draws of each bias.")] = 3,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the biases.")] = 7,
+) -> None:
+    """Results under a constraint: paces per path, per source, and one for the whole query.
+
+    Exit code 4 when a result differs from a recompute.
+    """
+    own = session(ctx)
+    find_bench()
+    from bench.goals import Settings, run
+    from bench.goals_chart import page
+
+    settings = Settings(
+        scale=sf,
+        queries=names(queries),
+        constraints=numbers("--constraints", constraints),
+        paces=names(paces),
+        what=names(what),
+        most=max_pace,
+        engine=engine,
+        repeat=repeat,
+        seed=seed,
+        data=data,
+        spark_master=own.spark_master,
+    )
+    told = measured(own, lambda on_stage: run(settings, on_stage), json)
+    if told["lines"]:
+        print_table(own.out, table(*_lines(told["lines"])))
+        print_table(own.out, table(*_summary(told["summary"])))
+    for part in ("bias", "bursts"):
+        if part in told:
+            print_table(own.out, table(*_cases(told[part])))
+    if "cardinality" in told:
+        print_table(own.out, table(*_cardinality(told["cardinality"])))
+    _finish(own, told, html, page)
+
+
+def _finish(own: Session, told: dict[str, Any], html: Path | None, page: Any) -> None:
+    """The chart, what went wrong, and the exit code."""
+    if html is not None:
+        html.write_text(page(told), encoding="utf-8")
+    for problem in told["problems"]:
+        own.out.print(problem, markup=False)
+    if not told["exact"]:
+        raise typer.Exit(exits.DIFFERENT)
+
+
+def _exact(line: dict[str, Any]) -> Text:
+    return Text("yes", "green") if line["exact"] else Text("NO", "bold red")
+
+
+def _lines(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """Each query by each approach. A star: the constraint is out of reach, and the nearest one was
+    asked for."""
+    columns = ["query", "constraint", "asked", "paces by", "runs", "batch: CPU s", "+ CPU s"]
+    columns += ["latency ÷ batch", "its CPU ÷ batch", "expected", "exact", "thesis"]
+    rows = []
+    for line in lines:
+        star = "*" if line["is_nearest"] else ""
+        rows.append(
+            [
+                line["query"],
+                f"{line['constraint']:g}",
+                f"{line['reached']:.2f}{star}",
+                line["mode"],
+                line["runs"],
+                f"{line['batch_cpu_seconds']:.2f}",
+                f"{line['additional_cpu_seconds']:.2f}",
+                f"{line['latency_ratio']:.2f}",
+                f"{line['final_cpu_ratio']:.2f}",
+                f"{line['expected_ratio']:.2f}",
+                _exact(line),
+                line["thesis"],
+            ]
+        )
+    return columns, rows
+
+
+def _summary(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    columns = ["queries", "constraint", "paces by", "batch: CPU s", "+ CPU s"]
+    rows = []
+    for line in lines:
+        kind = "not fully" if line["partly"] else "fully"
+        rows.append(
+            [
+                f"{line['queries']}, {kind} incrementable",
+                f"{line['constraint']:g}",
+                line["approach"],
+                f"{line['batch_cpu_seconds']:.2f}",
+                f"{line['additional_cpu_seconds']:.2f}",
+                f"{line['latency_ratio']:.2f}",
+                f"{line['final_cpu_ratio']:.2f}",
+            ]
+        )
+    return [*columns, "latency ÷ batch, median", "its CPU ÷ batch, median"], rows
+
+
+def _cases(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """By query, case and approach: the mean, the least and the most."""
+    rows = []
+    for line in lines:
+        cpu, latency = line["additional_cpu_seconds"], line["latency_ratio"]
+        rows.append(
+            [
+                line["query"],
+                line["case"],
+                line["approach"],
+                *(f"{v[0]:.2f} ({v[1]:.2f} to {v[2]:.2f})" for v in (cpu, latency)),
+                _exact(line),
+            ]
+        )
+    return ["query", "case", "paces by", "+ CPU s", "latency ÷ batch", "exact"], rows
+
+
+def _cardinality(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    rows = [
+        [
+            line["query"],
+            line["runs"],
+            f"{line['rows']:.1f}",
+            f"{line['expected']:.1f}",
+            f"{line['error']:+.1%}",
+            f"{line['thesis']:+.1%}" if line["thesis"] is not None else "",
+            f"{line['postgresql']:+.1%}" if line["postgresql"] is not None else "",
+            _exact(line),
+        ]
+        for line in lines
+    ]
+    columns = ["query", "runs", "rows per run", "expected", "error"]
+    return [*columns, "thesis: InQP", "thesis: PostgreSQL", "exact"], rows
+
+
+def sharing(
+    ctx: typer.Context,
+    sf: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 0.1,
+    sets: Annotated[
+        str, typer.Option("--set", help="random, uniform, ten, twenty, pairs; all when not given.")
+    ] = "",
+    sharing: Annotated[str, typer.Option(help="on or off; both when not given.")] = "",
+    paces: Annotated[str, typer.Option(help="uniform or subplans; both when not given.")] = "",
+    constraints: Annotated[
+        str, typer.Option(help="Shares of each query's own run at the due time.")
+    ] = "1.0,0.5,0.2,0.1",
+    max_pace: Annotated[int, typer.Option(min=2, help="Runs until results are due.")] = 20,
+    seeds: Annotated[int, typer.Option(min=1, help="Draws of random constraints.")] = 3,
+    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "local",
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the random constraints.")] = 7,
+) -> None:
+    """Many views with goals of their own: shared or not, with one pace or several.
+
+    Exit code 4 when a result differs from a recompute.
+    """
+    own = session(ctx)
+    find_bench()
+    from bench.goals_chart import sharing_page
+    from bench.sharing import Settings, run
+
+    usual = Settings()
+    settings = Settings(
+        scale=sf,
+        sets=names(sets) or usual.sets,
+        sharing=sharing,
+        paces=paces,
+        constraints=numbers("--constraints", constraints),
+        most=max_pace,
+        seeds=seeds,
+        engine=engine,
+        seed=seed,
+        data=data,
+        spark_master=own.spark_master,
+    )
+    told = measured(own, lambda on_stage: run(settings, on_stage), json)
+    print_table(own.out, table(*_shared(told["lines"])))
+    print_table(own.out, table(*_shared_ratios(told["ratios"])))
+    if "search" in told:
+        found = told["search"]
+        own.out.print(
+            f"Search for 22 queries, maximum pace 100, constraint 0.01: {found['seconds']:.2f} s"
+            f" (wanted: below {found['wanted']:g}; the paper: {found['paper']:g})"
+        )
+    _finish(own, told, html, sharing_page)
+
+
+def _shared(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    columns = ["case", "approach", "CPU s", "batch: CPU s", "runs", "parts", "missed"]
+    columns += ["missed: mean s", "most s", "mean %", "most %", "planning s", "exact"]
+    rows = []
+    for line in lines:
+        seconds, share = line["missed_seconds"], line["missed_share"]
+        rows.append(
+            [
+                line["case"],
+                line["approach"],
+                f"{line['cpu_seconds']:.2f}",
+                f"{line['batch_cpu_seconds']:.2f}",
+                line["runs"],
+                line["parts"],
+                f"{line['missed']}/{line['queries']}",
+                *(f"{value:.3f}" for value in seconds),
+                *(f"{value:.1%}" for value in share),
+                f"{line['planning_seconds']:.2f}",
+                _exact(line),
+            ]
+        )
+    return columns, rows
+
+
+def _shared_ratios(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    rows = [
+        [
+            line["set"],
+            line["against"],
+            f"{line['cpu_ratio']:.1%}",
+            f"{line['paper']:.1%}" if line["paper"] is not None else "",
+            *(f"{missed:g}/{line['queries']:g}" for missed in line["missed"]),
+        ]
+        for line in lines
+    ]
+    return ["set", "against", "our CPU ÷ theirs", "the paper", "we missed", "they missed"], rows

@@ -1,0 +1,104 @@
+"""`slackwater bench goals` and `sharing`: small runs of everything that they measure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pyarrow.compute as pc
+import pytest
+from typer.testing import CliRunner
+
+from bench import corpus, goals, goals_noise, sharing
+from bench.arrivals import Arrivals, burst, even
+from bench.goals_chart import page, sharing_page
+from bench.sharing_sets import SETS, TEN
+from slackwater.cli.app import app
+
+pytestmark = pytest.mark.xdist_group("bench_goals")
+
+
+def test_all_rows_come_and_lines_come_with_their_orders() -> None:
+    files = corpus.generate("tpch", 0.01)
+    arrivals = Arrivals(files, tuple(files), even(7))
+    rows = dict.fromkeys(arrivals.moving, 0)
+    for batch in arrivals.batches():
+        for table, content in batch.items():
+            rows[table] += content.num_rows
+        for own, theirs in (("lineitem.l_orderkey", "orders.o_orderkey"),):
+            table, column = own.split(".")
+            leader, key = theirs.split(".")
+            assert pc.all(
+                pc.is_in(batch[table][column], batch[leader][key].combine_chunks())
+            ).as_py()
+    assert rows == {table: arrivals.rows(table) for table in arrivals.moving}
+
+
+def test_a_burst_brings_more_in_a_tenth_of_the_time() -> None:
+    for at_end in (False, True):
+        shares = burst(20, 5, at_end)
+        assert sum(shares) == pytest.approx(1)
+        assert max(shares) == pytest.approx(5 * min(shares))
+        assert (shares[-1] == max(shares)) == at_end
+
+
+def test_goals_are_measured_and_exact() -> None:
+    settings = goals.Settings(scale=0.01, queries=("q6", "q17"), constraints=(1.0, 0.05), most=3)
+    told = goals.run(settings)
+    assert told["exact"], told["problems"]
+    assert {(o["query"], o["constraint"], o["approach"]) for o in told["lines"]} == {
+        (q, c, a) for q in ("q6", "q17") for c in (1.0, 0.05) for a in goals.APPROACHES
+    }
+    for line in told["lines"]:
+        assert line["expected_ratio"] <= line["reached"] * 1.001
+        assert line["is_nearest"] == (line["reached"] > line["constraint"] * 1.0001)
+    assert "<svg" in page(told)
+
+
+def test_paces_that_a_plan_has_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the costs say: 3 of 4 batches are followed early, and the result is exact."""
+    monkeypatch.setattr(goals_noise, "RUNS", 4)
+    told = goals.run(goals.Settings(scale=0.01, queries=("q15",), what=("cardinality",)))
+    (line,) = told["cardinality"]
+    assert line["exact"], line["problems"]
+    assert line["runs"] == 3
+    assert line["rows"] > 0
+
+
+def test_sharing_is_measured_and_exact() -> None:
+    settings = sharing.Settings(
+        scale=0.01, sets=("pairs",), constraints=(0.5,), most=2, searching=False
+    )
+    told = sharing.run(settings)
+    assert told["exact"], told["problems"]
+    assert {line["approach"] for line in told["lines"]} == set(sharing.APPROACHES)
+    assert {r["set"] for r in told["ratios"]} == {"pair A", "pair B", "pair C"}
+    assert "<svg" in sharing_page(told)
+
+
+def test_switches_choose_approaches() -> None:
+    chosen = sharing.Settings(sharing="off", paces="uniform").approaches()
+    assert list(chosen) == ["unshared, one pace"]
+    assert list(sharing.Settings(sharing="on").approaches())[-1] == sharing.OURS
+
+
+def test_sets_are_those_of_the_paper() -> None:
+    cases = {name: list(make((1.0, 0.1), 3, Random(1))) for name, make in SETS.items()}
+    assert [len(own) for own in cases.values()] == [3, 2, 2, 2, 6]
+    assert {len(case.texts) for case in cases["random"]} == {22}
+    assert len(cases["twenty"][0].texts) == 2 * len(TEN)
+    varied = cases["twenty"][0].texts
+    assert all(varied[f"v{name[1:]}"] != varied[name] for name in TEN)
+
+
+def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
+    out, chart = tmp_path / "told.json", tmp_path / "told.html"
+    asked = "bench goals --sf 0.01 --queries q6 --constraints 1.0,0.5 --max-pace 3".split()
+    result = CliRunner().invoke(app, [*asked, "--json", str(out), "--html", str(chart)])
+    assert result.exit_code == 0, result.output
+    told = json.loads(out.read_text())
+    assert told["exact"]
+    keys = {"additional_cpu_seconds", "latency_ratio", "reached", "mode", "paces", "exact"}
+    assert keys <= set(told["lines"][0])
+    assert chart.read_text().startswith("<!doctype html>")
