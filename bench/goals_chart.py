@@ -105,3 +105,13 @@ def sharing_page(told: dict[str, Any]) -> str:
         missed.setdefault(line["case"], {})[line["approach"]] = line["missed"]
     body = f"<p>{exact}</p><h2>CPU seconds until all results are there</h2>{bars(cpu, 's')}"
     return whole(title, f"{body}<h2>Goals missed</h2>{bars(missed, 'missed')}")
+
+
+def day_page(told: dict[str, Any]) -> str:
+    """Weighted CPU and missed goals of each way."""
+    title = f"slackwater bench day: {told['views']} views over TPC-H at SF {told['sf']:g}"
+    exact = "All results equal recompute." if told["exact"] else "<b>Some results differ.</b>"
+    cost = {line["way"]: {"weighted CPU": line["cost"]} for line in told["lines"]}
+    missed = {line["way"]: {"goals missed": line["missed"]} for line in told["lines"]}
+    body = f"<p>{exact} Prices: {html.escape(told['prices'])}.</p><h2>Weighted CPU seconds</h2>"
+    return whole(title, f"{body}{bars(cost, 's')}<h2>Goals missed</h2>{bars(missed, 'missed')}")

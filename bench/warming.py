@@ -38,9 +38,11 @@ class Opening:
     spark_master: str = "local[*]"
 
     @contextmanager
-    def opened(self) -> Iterator[slackwater.Warehouse]:
-        """A new warehouse, which is gone afterwards."""
-        options = {"spark": self.spark, "spark_master": self.spark_master, "compact": False}
+    def opened(self, **more: Any) -> Iterator[slackwater.Warehouse]:
+        """A new warehouse, which is gone afterwards. Nothing is done beside the work, unless it is
+        said otherwise."""
+        options: dict[str, Any] = {"spark": self.spark, "spark_master": self.spark_master}
+        options |= {"compact": False, **more}
         self.folder.mkdir(parents=True, exist_ok=True)
         with (
             tempfile.TemporaryDirectory(dir=self.folder, prefix="bench-") as path,

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
-from bench import corpus, goals, goals_noise, sharing
+from bench import corpus, day, goals, goals_noise, sharing
 from bench.arrivals import Arrivals, burst, even
-from bench.goals_chart import page, sharing_page
+from bench.goals_chart import day_page, page, sharing_page
 from bench.sharing_sets import SETS, TEN
 from slackwater.cli.app import app
 
@@ -102,3 +102,13 @@ def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
     keys = {"additional_cpu_seconds", "latency_ratio", "reached", "mode", "paces", "exact"}
     assert keys <= set(told["lines"][0])
     assert chart.read_text().startswith("<!doctype html>")
+
+
+def test_a_day_is_lived_in_all_ways() -> None:
+    told = day.run(day.Settings(scale=0.01, views=2, ways=("goals", "recompute")))
+    assert told["exact"], told["problems"]
+    ours, anew = told["lines"]
+    assert ours["refreshed"] == anew["refreshed"] == 24 + 6
+    assert ours["kept"] + ours["missed"] == anew["kept"] + anew["missed"] == 24 + 6
+    assert ours["ratio"] == 1.0
+    assert "<svg" in day_page(told)

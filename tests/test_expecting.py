@@ -50,6 +50,21 @@ def test_what_waits_already_counts(db: Warehouse, sales: str) -> None:
     assert of(db, "totals").seconds > 0
 
 
+def test_rows_to_come_keep_promised_references(db: Warehouse) -> None:
+    """Their keys are not known, and are not looked for in any file."""
+    db.sql("CREATE TABLE kinds (kind BIGINT, PRIMARY KEY (kind) NOT ENFORCED RELY)")
+    db.sql("CREATE TABLE sold (kind BIGINT, amount BIGINT)")
+    db.sql("ALTER TABLE sold ADD FOREIGN KEY (kind) REFERENCES kinds NOT ENFORCED RELY")
+    db.sql("INSERT INTO kinds VALUES (1)")
+    db.sql("INSERT INTO sold VALUES (1, 5)")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT amount FROM sold JOIN kinds USING (kind)")
+    db.refresh()
+    tables = [table.id for table in db.catalog.snapshot().tables()]
+    assert of(db, "v", **dict.fromkeys(tables, 100)).seconds > 0
+    db.sql("INSERT INTO kinds VALUES (2)")
+    assert of(db, "v", **dict.fromkeys(tables, 100)).seconds > 0
+
+
 def test_nothing_is_done_or_kept_by_asking(db: Warehouse, sales: str) -> None:
     before = db.catalog.snapshot().commit
     of(db, "above", **{sales: 1e6})

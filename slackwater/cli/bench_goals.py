@@ -256,3 +256,62 @@ def _shared_ratios(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[lis
         for line in lines
     ]
     return ["set", "against", "our CPU ÷ theirs", "the paper", "we missed", "they missed"], rows
+
+
+def day(
+    ctx: typer.Context,
+    sf: Annotated[float, typer.Option(help="TPC-H scale factor; 1 is 1 GB.")] = 0.05,
+    views: Annotated[int, typer.Option(min=1, max=32, help="So many views.")] = 30,
+    ways: Annotated[
+        str, typer.Option(help="goals, schedules, recompute, shortest lag; all when not given.")
+    ] = "",
+    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "local",
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
+) -> None:
+    """A simulated day of views with schedules, goals and prices, as the scheduler runs it.
+
+    Exit code 4 when a result differs from a recompute.
+    """
+    own = session(ctx)
+    find_bench()
+    from bench.day import Settings, run
+    from bench.goals_chart import day_page
+
+    usual = Settings()
+    settings = Settings(
+        scale=sf,
+        views=views,
+        ways=names(ways) or usual.ways,
+        engine=engine,
+        data=data,
+        spark_master=own.spark_master,
+    )
+    told = measured(own, lambda on_stage: run(settings, on_stage), json)
+    print_table(own.out, table(*_days(told["lines"])))
+    for line in told["lines"]:
+        for text in line["missed_goals"][:10]:
+            own.out.print(f"{line['way']}, missed: {text}", markup=False)
+    _finish(own, told, html, day_page)
+
+
+def _days(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    columns = ["way", "refreshes", "early runs", "parts", "goals kept", "missed", "CPU s"]
+    rows = [
+        [
+            line["way"],
+            line["refreshed"],
+            line["early"],
+            line["parts"],
+            line["kept"],
+            line["missed"],
+            f"{line['cpu_seconds']:.1f}",
+            f"{line['cost']:.1f}",
+            f"{line['ratio']:.2f}" if line["ratio"] is not None else "",
+            f"{line['process_cpu_seconds']:.1f}",
+            _exact(line),
+        ]
+        for line in lines
+    ]
+    return [*columns, "weighted", "goals ÷ this", "process: CPU s", "exact"], rows
