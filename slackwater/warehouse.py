@@ -241,6 +241,11 @@ class Warehouse:
         self._tidier.changed(r.view for r in reports if r.mode != "none")
         return reports
 
+    def tidy(self, names: Iterable[str]) -> None:
+        """Merge segments of tables, views or parts (by id) that have new ones, where these have
+        become many: beside the work, if it is done at all."""
+        self._tidier.changed(names)
+
     def scheduler(self, clock: Clock | None = None, **options: Any) -> Any:
         """What refreshes views by their schedules: a `slackwater.service.scheduler.Scheduler`.
 

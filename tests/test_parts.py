@@ -219,6 +219,24 @@ def test_status_tells_the_parts_of_a_view(db: Warehouse) -> None:
     assert view["reads"] == ["r"]
 
 
+def test_states_of_parts_are_merged_beside_early_runs(tmp_path: Path) -> None:
+    with slackwater.connect(tmp_path / "tidy", placement="local", refresh="incremental") as db:
+        db.sql("CREATE TABLE r (a INT, b INT, s STRING)")
+        views_of(db, NESTED)
+        parts.apply(db._house, at_paces(db, 4, 1))
+        db.refresh()
+        (part,) = db.catalog.snapshot().parts()
+        for i in range(20):
+            db.sql(f"INSERT INTO r VALUES ({i % 3}, {i}, 'x')")
+            db.tidy(report.view for report in advance(db._house, {part.id: ()}))
+    with slackwater.connect(tmp_path / "tidy", placement="local") as db:
+        snapshot = db.catalog.snapshot()
+        (sums,) = snapshot.states(part.id)
+        assert len(snapshot.segments(sums.id)) < 20
+        db.refresh()
+        assert db.verify("v").equal
+
+
 def test_without_early_runs_there_are_no_parts(db: Warehouse) -> None:
     views_of(db, NESTED)
     parts.apply(db._house, at_paces(db, 4, 1))

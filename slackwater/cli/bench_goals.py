@@ -86,17 +86,22 @@ def _exact(line: dict[str, Any]) -> Text:
 
 
 def _lines(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-    """Each query by each approach. A star: the constraint is out of reach, and the nearest one was
-    asked for."""
-    columns = ["query", "constraint", "asked", "paces by", "runs", "batch: CPU s", "+ CPU s"]
+    """Each query by each approach, constraints with the same paces in one line. A star: they are
+    out of reach, and the nearest one was asked for."""
+    columns = ["query", "constraints", "asked", "paces by", "runs", "batch: CPU s", "+ CPU s"]
     columns += ["latency ÷ batch", "its CPU ÷ batch", "expected", "exact", "thesis"]
-    rows = []
+    together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for line in lines:
+        key = (line["query"], line["approach"], tuple(line["paces"].items()))
+        together.setdefault(key, []).append(line)
+    rows = []
+    for own in sorted(together.values(), key=lambda own: lines.index(own[0])):
+        line = own[-1]
         star = "*" if line["is_nearest"] else ""
         rows.append(
             [
                 line["query"],
-                f"{line['constraint']:g}",
+                ", ".join(f"{o['constraint']:g}" for o in own),
                 f"{line['reached']:.2f}{star}",
                 line["mode"],
                 line["runs"],

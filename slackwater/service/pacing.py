@@ -109,6 +109,7 @@ class Pacing:
         names = ", ".join(slot.unit.name for slot in slots)
         try:
             reports = self._paces.advance([slot.unit for slot in slots])
+            desk.db.tidy(report.view for report in reports if report.mode != "none")
         except Exception as error:  # noqa: BLE001
             desk.say(FAILED, f"early run of {names}: {error}")
             reports = []
