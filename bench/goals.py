@@ -10,7 +10,7 @@ reach that either gets its own nearest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -97,26 +97,43 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
 def measured(
     settings: Settings, files: dict[str, Path], learned: Learned, name: str, text: str
 ) -> list[dict[str, Any]]:
-    """A query under all constraints by all approaches, in one warehouse."""
+    """A query under all constraints by all approaches."""
+
+    def planning(pacing: Pacing) -> Iterator[tuple[str, Plan]]:
+        return (("", plan) for plan in planned(pacing, settings.constraints, settings.paces))
+
+    return played(settings, files, learned, (name, text), even(settings.most), planning)
+
+
+def played(
+    settings: Settings,
+    files: dict[str, Path],
+    learned: Learned,
+    query: tuple[str, str],
+    shares: tuple[float, ...],
+    planning: Callable[[Pacing], Iterable[tuple[str, Plan]]],
+) -> list[dict[str, Any]]:
+    """The plans for a query, each in some case, side by side in one warehouse. Plans with the same
+    paces are run once."""
+    name, text = query
     with settings.opening().opened() as db:
         load(db, files, tuple(files))
         queries = relations(db, {name: text})
-        arrivals = Arrivals(files, tables_of(db, queries), even(settings.most))
+        arrivals = Arrivals(files, tables_of(db, queries), shares)
         pacing = Pacing(name, queries[name], setting(db, arrivals, learned), settings.most)
-        plans = planned(pacing, settings.constraints, settings.paces)
         batch, courses, own = Course(BATCH), dict[object, Course](), []
-        for plan in plans:
+        for case, plan in planning(pacing):
             key = tuple(sorted(plan.found.paces.items()))
             if set(plan.found.paces.values()) <= {1}:
                 courses[key] = batch
             else:
                 pieces = [pacing.piece(plan.found)]
                 courses.setdefault(key, Course(f"c{len(courses)}", pieces))
-            own.append((plan, courses[key]))
+            own.append((case, plan, courses[key]))
         learned.teach(db)
         different = {c.name: c for c in (batch, *courses.values())}
         Progress(db, {name: text}, list(different.values())).run(arrivals)
-    return [line(name, plan, course, batch) for plan, course in own]
+    return [line(name, plan, course, batch) | {"case": case} for case, plan, course in own]
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.arrivals import Arrivals, burst, even, load
-from bench.goals import OnStage, Settings, line, planned
+from bench.goals import OnStage, Plan, Settings, planned, played
 from bench.pacing import Pacing, relations, setting, tables_of
-from bench.progress import BATCH, Course, Progress
+from bench.progress import Course, Progress
 from bench.warming import Learned
 from slackwater.algebra.relation import Filter, Join, Relation
 from slackwater.planner.pace import Goal
@@ -95,37 +96,22 @@ def shares(dag: Dag, own: Setting) -> dict[Relation, float]:
 
 
 def bias(settings: Settings, files: dict[str, Path], learned: Learned, say: OnStage) -> list[Line]:
-    """All biases of each query, side by side in one warehouse."""
-    lines = []
-    for name, text in _texts(settings).items():
-        say(f"{name}, biased statistics", 0, 1)
-        with settings.opening().opened() as db:
-            load(db, files, tuple(files))
-            query = relations(db, {name: text})
-            arrivals = Arrivals(files, tables_of(db, query), even(settings.most))
-            own = setting(db, arrivals, learned)
-            rng = random.Random(settings.seed)
-            true = Pacing(name, query[name], own, settings.most)
-            known = shares(true.dag, own)
-            plans = []
-            for ratio in RATIOS:
-                for _ in range(1 if ratio == 1 else settings.repeat):
-                    wrong = replace(own, known=Biased(own.known, known, ratio, rng), _costs={})
-                    pacing = Pacing(name, query[name], wrong, settings.most)
-                    made = planned(pacing, [CASES[name]], settings.paces)
-                    plans += [(f"bias {ratio:g}", pacing, plan) for plan in made]
-            batch, courses = Course(BATCH), dict[object, Course]()
-            for _, pacing, plan in plans:
-                key = tuple(sorted(plan.found.paces.items()))
-                is_batch = set(plan.found.paces.values()) <= {1}
-                made_of = [pacing.piece(plan.found)]
-                courses.setdefault(key, batch if is_batch else Course(f"c{len(courses)}", made_of))
-            learned.teach(db)
-            different = {c.name: c for c in (batch, *courses.values())}
-            Progress(db, {name: text}, list(different.values())).run(arrivals)
-        for case, _, plan in plans:
-            course = courses[tuple(sorted(plan.found.paces.items()))]
-            lines.append(line(name, plan, course, batch) | {"case": case})
+    """All biases of each query."""
+    rng, lines = random.Random(settings.seed), []
+
+    def planning(pacing: Pacing) -> Iterator[tuple[str, Plan]]:
+        own = pacing.setting
+        known = shares(pacing.dag, own)
+        for ratio in RATIOS:
+            for _ in range(1 if ratio == 1 else settings.repeat):
+                wrong = replace(own, known=Biased(own.known, known, ratio, rng), _costs={})
+                biased = Pacing(pacing.name, pacing.query, wrong, pacing.most)
+                for plan in planned(biased, [CASES[pacing.name]], settings.paces):
+                    yield f"bias {ratio:g}", plan
+
+    for query in _texts(settings).items():
+        say(f"{query[0]}, biased statistics", 0, 1)
+        lines += played(settings, files, learned, query, even(settings.most), planning)
     return _gathered(lines)
 
 
@@ -134,27 +120,17 @@ def bursts(
 ) -> list[Line]:
     """Each query under each burst, with the plans for even arrivals."""
     lines = []
-    for name, text in _texts(settings).items():
-        for times in SPIKES:
-            for at_end in (False, True):
-                case = f"×{times:g} {'at the end' if at_end else 'in the middle'}"
-                say(f"{name}, {case}", 0, 1)
-                with settings.opening().opened() as db:
-                    load(db, files, tuple(files))
-                    query = relations(db, {name: text})
-                    tables = tables_of(db, query)
-                    arrivals = Arrivals(files, tables, burst(settings.most, times, at_end))
-                    own = setting(db, arrivals, learned)
-                    pacing = Pacing(name, query[name], own, settings.most)
-                    plans = planned(pacing, [CASES[name]], settings.paces)
-                    courses = [
-                        Course(f"c{i}", [pacing.piece(p.found)]) for i, p in enumerate(plans)
-                    ]
-                    batch = Course(BATCH)
-                    learned.teach(db)
-                    Progress(db, {name: text}, [batch, *courses]).run(arrivals)
-                for plan, course in zip(plans, courses, strict=True):
-                    lines.append(line(name, plan, course, batch) | {"case": case})
+    for query in _texts(settings).items():
+        for times, at_end in product(SPIKES, (False, True)):
+            case = f"×{times:g} {'at the end' if at_end else 'in the middle'}"
+            say(f"{query[0]}, {case}", 0, 1)
+
+            def planning(pacing: Pacing, case: str = case) -> Iterator[tuple[str, Plan]]:
+                plans = planned(pacing, [CASES[pacing.name]], settings.paces)
+                return ((case, plan) for plan in plans)
+
+            coming = burst(settings.most, times, at_end)
+            lines += played(settings, files, learned, query, coming, planning)
     return _gathered(lines)
 
 
