@@ -23,7 +23,7 @@ import slackwater
 from bench import corpus
 from slackwater import Warehouse
 from slackwater.engine.compare import compare
-from slackwater.work import refreshing
+from slackwater.work import one_run
 from slackwater.work.reports import RefreshReport
 from tests.corpus import SCALE, new_session, reference
 from tests.corpus_stream import WEIGHT_COLUMN, Stream
@@ -168,7 +168,7 @@ def _measured(db: Warehouse) -> list[RefreshReport]:
     """A refresh that tells what it reads."""
     MeasuredUpkeep.readings.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refreshing, "Upkeep", MeasuredUpkeep)
+        patch.setattr(one_run, "Upkeep", MeasuredUpkeep)
         return db.refresh()
 
 

@@ -25,6 +25,8 @@ from slackwater.work.waiting import Marks
 
 MANUAL = "manual"
 KINDS = ("refresh", "goal", "alter")
+RECENT = 10
+"""So many events of a kind are looked at for the one that settles most."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Standing:
 
 
 class Newest:
-    """The newest event of each kind that settles something, by view: asked for once, and then
+    """The event of each kind that settles most, by view: asked for once, and then
     brought along by what has happened since."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -63,15 +65,29 @@ class Newest:
     def catch_up(self) -> None:
         """Know what has happened meanwhile."""
         self._last, events = self._catalog.news(self._last, KINDS)
-        self._found |= {(e.relation, e.kind): e for e in events if e.relation is not None}
+        for event in events:
+            if event.relation is not None:
+                known = self._known(event.relation, event.kind)
+                if known is None or _settles(event) >= _settles(known):
+                    self._found[event.relation, event.kind] = event
 
     def of(self, view: View, kind: str) -> Event | None:
-        """The newest event of a kind; None where there is none."""
-        key = (view.id, kind)
+        """The event of a kind that settles most; None where there is none. That need not be the
+        newest: who wrote that may go by a clock that is behind."""
+        return self._known(view.id, kind)
+
+    def _known(self, view: str, kind: str) -> Event | None:
+        key = (view, kind)
         if key not in self._found:
-            events = self._catalog.events(relation=view.id, kind=kind, limit=1)
-            self._found[key] = next(iter(events), None)
+            events = self._catalog.events(relation=view, kind=kind, limit=RECENT)
+            self._found[key] = max(reversed(events), key=_settles, default=None)
         return self._found[key]
+
+
+def _settles(event: Event) -> datetime:
+    """Up to when an event settles what was due."""
+    names = {"refresh": "read_at", "goal": "due"}
+    return moment(event.body.get(names.get(event.kind, ""), event.at))
 
 
 def standing(newest: Newest, snapshot: Snapshot, view: View) -> Standing:
