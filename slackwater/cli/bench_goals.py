@@ -60,6 +60,11 @@ def goals(
         spark_master=own.spark_master,
     )
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
+    _print_goals(own, told)
+    _finish(own, told, html, page)
+
+
+def _print_goals(own: Session, told: dict[str, Any]) -> None:
     if told["lines"]:
         print_table(own.out, table(*_lines(told["lines"])))
         print_table(own.out, table(*_summary(told["summary"])))
@@ -68,7 +73,6 @@ def goals(
             print_table(own.out, table(*_cases(told[part])))
     if "cardinality" in told:
         print_table(own.out, table(*_cardinality(told["cardinality"])))
-    _finish(own, told, html, page)
 
 
 def _finish(own: Session, told: dict[str, Any], html: Path | None, page: Any) -> None:
@@ -214,6 +218,11 @@ def sharing(
         spark_master=own.spark_master,
     )
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
+    _print_sharing(own, told)
+    _finish(own, told, html, sharing_page)
+
+
+def _print_sharing(own: Session, told: dict[str, Any]) -> None:
     print_table(own.out, table(*_shared(told["lines"])))
     print_table(own.out, table(*_shared_ratios(told["ratios"])))
     if "search" in told:
@@ -222,7 +231,6 @@ def sharing(
             f"Search for 22 queries, maximum pace 100, constraint 0.01: {found['seconds']:.2f} s"
             f" (wanted: below {found['wanted']:g}; the paper: {found['paper']:g})"
         )
-    _finish(own, told, html, sharing_page)
 
 
 def _shared(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:

@@ -199,7 +199,7 @@ class Simulation:
         on the engine that takes least. The only run of a single query's subplan may also do
         without states."""
         still = {n: self._still(n) for n in subplan.inputs if n not in flows}
-        sizes = _Sizes(self._plan(subplan), {**flows, **still}, moved, self.setting.known)
+        sizes = _Sizes(self._plan(subplan), {**flows, **still}, self.setting.known)
         ways: list[tuple[Work, float | Times]] = [
             (sizes.work(self._following(subplan, moved, even)), 0.0),
             (sizes.work(self._anew(subplan)), 0.0),
@@ -300,12 +300,9 @@ def _end(ends: Times, starts: Times, is_flushed: bool) -> Times:
 class _Sizes:
     """The rows of what statements of a subplan scan, for some runs."""
 
-    def __init__(
-        self, plan: Maintenance, flows: Mapping[str, Rows], moved: frozenset[str], known: Known
-    ) -> None:
+    def __init__(self, plan: Maintenance, flows: Mapping[str, Rows], known: Known) -> None:
         self._query = Estimates(flows, known)
         self._states = {state.id: state.node for state in plan.states.values()}
-        self._known = known
         self._flows = flows
         self._rows: dict[str, Rows] = {}
         self._estimates = Estimates(self._rows, known)
