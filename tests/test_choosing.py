@@ -13,11 +13,16 @@ import pytest
 
 import slackwater
 from slackwater import Warehouse
+from slackwater.algebra.expr import Call, Column, Literal, columns
+from slackwater.algebra.relation import Filter, Join, Project, Scan
 from slackwater.errors import UserError
 from slackwater.planner import choice
 from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
 from slackwater.stats.cost import KINDS, PRIOR, Model
+from slackwater.stats.profile import Profile, Profiles, asked
 from slackwater.stats.recall import Past
+from slackwater.stats.rows import Estimates, Rows
+from slackwater.types import BIGINT, BOOLEAN, STRING, Field
 from slackwater.work import choosing
 
 ROWS = 600_000
@@ -29,6 +34,12 @@ LARGEST = f"SELECT * FROM ({VIEW.replace('SUM', 'MAX')}) WHERE total > 0"
 """Not invertible: of groups that a change touches, all rows are read."""
 EVERY_GROUP = 1_000
 """Orders that touch each group."""
+
+FILTERS = {
+    "alike": "name LIKE '%7'",
+    "between": "id >= 10000 AND id < 11000",
+    "both": "id < 11000 AND name LIKE '%7' AND id >= 10000",
+}
 
 
 def _orders(start: int, rows: int) -> pa.Table:
@@ -153,6 +164,37 @@ def test_columns_that_decide_are_looked_at_once(filled: Warehouse) -> None:
     assert customers.distinct == pytest.approx(1000, rel=0.4)  # a sketch
     assert (customers.nulls, customers.low, customers.high) == (0.0, 0.0, 999.0)
     assert known.values(orders.id, "amount") is None  # nothing depends on it
+
+
+def test_what_filters_keep_is_measured(tmp_path: Path) -> None:
+    """Nobody can guess what a LIKE keeps, and two bounds of one column are not independent."""
+    rows = 20_000
+    numbers = np.arange(rows)
+    with slackwater.connect(tmp_path / "w", placement="local") as db:
+        db.sql("CREATE TABLE names (id BIGINT, name STRING)")
+        db.append("names", pa.table({"id": numbers, "name": [f"n{i % 50}" for i in numbers]}))
+        for name, condition in FILTERS.items():
+            db.sql(f"CREATE MATERIALIZED VIEW {name} AS SELECT * FROM names WHERE {condition}")
+            db.refresh(name)
+    with slackwater.connect(tmp_path / "w", placement="local") as db:
+        (profile,) = db._house.profiling.known().known.values()
+        assert list(profile.shares.values()) == [0.1, 0.05, 0.005]
+
+
+def test_estimates_use_what_filters_were_measured_to_keep() -> None:
+    text, fields = Column(STRING, True, 0), (Field("x", BIGINT, True), Field("s", STRING, True))
+    scan = Scan("t@new", "t", fields)
+    like = Call(BOOLEAN, True, "like", (text, Literal(STRING, False, "%7")))
+    swapped = Project(scan, columns(fields)[::-1], ("s", "x"))
+    found = asked(Filter(swapped, like))
+    assert found is not None
+    known = Profiles({"t": Profile(1000, shares={found.text: 0.02})})
+    for time in ("@new", "@old", ""):
+        rows = {f"t{time}": Rows(1000.0)}
+        node = Filter(swapped.replace(input=scan.replace(source=f"t{time}")), like)
+        assert Estimates(rows, known).of(node).before == 20
+    joined = Join(swapped, scan, "inner", Literal(BOOLEAN, False, True))
+    assert asked(Filter(joined, like)) is None  # of pairs of rows nothing is known
 
 
 def test_what_was_learned_is_there_after_reopening(tmp_path: Path) -> None:

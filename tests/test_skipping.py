@@ -112,6 +112,38 @@ def test_a_segment_without_a_range_is_read() -> None:
     assert left_of(relation, unknown) == ALL_LEFT
 
 
+@pytest.mark.parametrize(
+    ("keys", "within"),
+    [
+        ((12, 27), {"k": (12, 27)}),  # few values: as they are
+        ((300_001, 699_999), {"k": (294_912, 704_511)}),
+        ((310_000, 700_123), {"k": (294_912, 704_511)}),  # much the same, so exactly the same
+        ((17, 999_983), {}),  # nothing is outside
+        ((17, 500_000), {"k": (0, 507_903)}),
+    ],
+)
+def test_wide_ranges_are_rounded(keys: tuple[int, int], within: dict[str, tuple[int, int]]) -> None:
+    """Statements that differ in a number have to be compiled anew by Spark."""
+    sources = {
+        "big": Log((segment("a", 0, 999_999),), FIELDS),
+        "small": Log((segment("d", *keys),), FIELDS),
+    }
+    relation = Join(BIG, SMALL, "semi", same())
+    assert left_of(relation, sources) == (["a"], within)
+
+
+def test_ranges_are_not_rounded_beyond_what_a_type_can_hold() -> None:
+    least, most = -(2**63), 2**63 - 1
+    sources = {
+        "big": Log((segment("a", least, most),), FIELDS),
+        "small": Log((segment("d", least + 5, 5),), FIELDS),
+    }
+    _, within = left_of(Join(BIG, SMALL, "semi", same()), sources)
+    low, high = within["k"]
+    assert low == least
+    assert 5 <= high <= most
+
+
 def test_what_the_step_itself_makes_reaches_as_far_as_its_inputs() -> None:
     made = Scan("made", "made", FIELDS)
     outputs = [Output("s", SMALL), Output("v", Join(BIG, made, "semi", same()))]

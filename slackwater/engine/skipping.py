@@ -56,12 +56,19 @@ class Range:
         return self.low <= other.low and other.high <= self.high
 
     @property
+    def width(self) -> int:
+        """How many values there are."""
+        return max(0, self.high - self.low + 1)
+
+    @property
     def is_empty(self) -> bool:
         """Is there no value at all?"""
         return self.low > self.high
 
 
 NOTHING = Range(1, 0)
+ROUNDING = 16
+"""Each end of a range that rows are wanted in is moved by at most one part of so many."""
 _RANGED = (TINYINT, SMALLINT, INT, BIGINT, DATE)
 
 S = TypeVar("S", bound=Stored | Log)
@@ -286,12 +293,27 @@ def _cut(source: Source, wanted: Mapping[str, Range]) -> Source:
 
 def _cut_stored(source: S, wanted: Mapping[str, Range]) -> S:
     kept = tuple(s for s in source.segments if not _is_outside(s, wanted))
+    about = {
+        name: _rounded(wish, [range_of(s, name) for s in kept]) for name, wish in wanted.items()
+    }
     within = {
         name: (wish.low, wish.high)
-        for name, wish in wanted.items()
+        for name, wish in about.items()
         if any(not _has_only(s, name, wish) for s in kept)
     }
     return replace(source, segments=kept, within=within)
+
+
+def _rounded(wish: Range, held: Sequence[Range | None]) -> Range:
+    """A wide range a little wider, but not beyond what is held. So it is often the same as at the
+    last refresh, for whose statement Spark has compiled code, and often there is nothing outside
+    of it."""
+    known = [r for r in held if r is not None]
+    grain = 2 ** max(0, (wish.width // ROUNDING).bit_length() - 1)
+    if grain == 1 or not known or len(known) < len(held):
+        return wish
+    above = -(-(wish.high + 1) // grain) * grain
+    return Range(wish.low // grain * grain, above - 1) & _hull(known)
 
 
 def _is_outside(segment: Segment, wanted: Mapping[str, Range]) -> bool:

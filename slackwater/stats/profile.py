@@ -1,4 +1,5 @@
-"""What is known of stored relations: rows, different values, ranges; and which columns matter."""
+"""What is known of stored relations: rows, different values, ranges, how many rows filters keep;
+and which columns and filters matter."""
 
 from __future__ import annotations
 
@@ -6,10 +7,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from slackwater.algebra.expr import Column, Expr, columns
-from slackwater.algebra.relation import Aggregate, Distinct, Filter, Join, Relation, SetOp, Window
+from slackwater.algebra.explain import text
+from slackwater.algebra.expr import Column, Expr, columns, conjuncts, used_columns
+from slackwater.algebra.relation import (
+    Aggregate,
+    Bag,
+    Distinct,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SetOp,
+    Window,
+)
 from slackwater.stats.values import Values, origin
 from slackwater.tvr.time import split
+from slackwater.types import WEIGHT
 
 AGED = 2.0
 """A profile serves until the relation has so many times the rows that it was made of, or that
@@ -22,6 +36,8 @@ class Profile:
 
     rows: int
     columns: Mapping[str, Values] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Of the rows, what filters keep, by what they ask."""
 
     def serves(self, rows: int) -> bool:
         """Does it still tell something of the relation, which has so many rows now?"""
@@ -30,12 +46,13 @@ class Profile:
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         found = {name: astuple(values) for name, values in self.columns.items()}
-        return {"rows": self.rows, "columns": found}
+        return {"rows": self.rows, "columns": found, "shares": dict(self.shares)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Profile:
         """From plain data."""
-        return cls(data["rows"], {name: Values(*v) for name, v in data["columns"].items()})
+        values = {name: Values(*v) for name, v in data["columns"].items()}
+        return cls(data["rows"], values, data.get("shares", {}))
 
 
 @dataclass(frozen=True)
@@ -51,8 +68,55 @@ class Profiles:
         return None if profile is None else profile.columns.get(column)
 
     def selectivity(self, node: Relation) -> float | None:
-        """None: no selectivity was measured by itself."""
+        """Of a filter over a relation's rows; None where it was not measured."""
+        found = asked(node)
+        profile = None if found is None else self.known.get(split(found.source)[0])
+        if found is None or profile is None or not profile.shares:
+            return None
+        return profile.shares.get(found.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a filter asks of the rows of one stored relation."""
+
+    source: str
+    predicate: Expr
+    names: tuple[str, ...]
+    """Of the stored columns that the predicate's columns are; none for those it does not read."""
+
+    @property
+    def text(self) -> str:
+        """The same for filters that ask the same."""
+        return " and ".join(sorted(text(p, list(self.names)) for p in conjuncts(self.predicate)))
+
+
+def asked(node: Relation) -> Asked | None:
+    """What a filter asks; None where its input is not simply a stored relation's rows."""
+    if not isinstance(node, Filter):
         return None
+    scan = node.input
+    while isinstance(scan, Project | Bag):
+        scan = scan.input
+    if not isinstance(scan, Scan):
+        return None
+    names = [""] * node.input.width
+    for i in used_columns(node.predicate):
+        stored = node.input.schema[i]
+        place = origin(node.input, Column(stored.type, stored.nullable, i))
+        if place is None or place[1] == WEIGHT:
+            return None
+        names[i] = place[1]
+    return Asked(scan.source, node.predicate, tuple(names))
+
+
+def asked_of(query: Relation) -> dict[str, dict[str, Asked]]:
+    """By source, what a query's filters ask of its rows."""
+    found: dict[str, dict[str, Asked]] = {}
+    for node in query.walk():
+        if (own := asked(node)) is not None:
+            found.setdefault(own.source, {})[own.text] = own
+    return found
 
 
 def deciding_columns(query: Relation) -> dict[str, set[str]]:

@@ -1,4 +1,5 @@
-"""Looking at what views read: how many different values there are in the columns that decide.
+"""Looking at what views read: how many different values there are in the columns that decide, and
+what share of the rows their filters keep.
 
 Done after a view was computed in full, on the driver, once; and again when a relation has doubled
 or halved. Counts are sketches: off by a fifth, say, and cheap.
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from slackwater.algebra.expr import is_portable
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Segment
 from slackwater.catalog.store import Catalog
 from slackwater.engine.inputs import weighted
 from slackwater.engine.local import LocalEngine
+from slackwater.errors import NeedsSpark, SlackwaterError
 from slackwater.planner.placement import is_local_type
-from slackwater.stats.profile import Profile, Profiles, deciding_columns
+from slackwater.stats.profile import Asked, Profile, Profiles, asked_of, deciding_columns
 from slackwater.stats.values import Values
 from slackwater.types import DATE, Field, Schema, is_numeric
 
@@ -29,6 +32,8 @@ LEAST_ROWS = 10_000
 """For queries that read fewer rows no profile is made: whatever is done with them is cheap."""
 MOST_BYTES = 4_000_000_000
 """Of larger ones neither: reading them is not."""
+MOST_SHARES = 100
+"""Filters of which it is known what they keep, for each relation: the newest."""
 _PREFIX = "profile:"
 _LOOKED = pa.schema(
     [
@@ -66,16 +71,19 @@ class Profiling:
         segments = {s.source: world.snapshot.segments(s.source) for s in query.scans()}
         if sum(s.rows for own in segments.values() for s in own) < LEAST_ROWS:
             return
-        known = self.known().known
+        known, filters = self.known().known, asked_of(query)
         for id, columns in deciding_columns(query).items():
             rows, size = (sum(getattr(s, n) for s in segments[id]) for n in ("rows", "bytes"))
             before = known.get(id, Profile(0))
-            kept = before.columns if before.serves(rows) else {}
-            wanted = (columns | set(before.columns)) - set(kept)
-            if rows and wanted and size <= MOST_BYTES:
+            kept = before if before.serves(rows) else Profile(rows)
+            wanted = (columns | set(before.columns)) - set(kept.columns)
+            questions = [f for text, f in filters.get(id, {}).items() if text not in kept.shares]
+            if rows and (wanted or questions) and size <= MOST_BYTES:
                 schema = world.snapshot.get(id).schema
                 found = self._looked_at(schema, segments[id], wanted, rows)
-                self._keep(id, Profile(rows, {**kept, **found}))
+                shares = {**kept.shares, **self._shares(schema, segments[id], questions, rows)}
+                newest = dict(list(shares.items())[-MOST_SHARES:])
+                self._keep(id, Profile(kept.rows, {**kept.columns, **found}, newest))
 
     def _keep(self, id: str, profile: Profile) -> None:
         self._catalog.set_setting(_PREFIX + id, profile.to_json())
@@ -97,6 +105,28 @@ class Profiling:
                 values = Values(float(row["distinct"]), nulls, row["low"], row["high"])
                 columns[fields[row["i"]].name] = values
         return columns
+
+    def _shares(
+        self, schema: Schema, segments: Sequence[Segment], filters: Sequence[Asked], rows: int
+    ) -> dict[str, float]:
+        """What some filters keep; nothing where the local engine cannot tell."""
+        strange = {f.name for f in schema if not is_local_type(f.type)}
+        filters = [f for f in filters if is_portable(f.predicate) and strange.isdisjoint(f.names)]
+        if not filters:
+            return {}
+        dialect = self._local.dialect
+        counts = [
+            f"count(*) FILTER (WHERE {dialect.render(f.predicate, [*map(dialect.quote, f.names)])})"
+            for f in filters
+        ]
+        stored = weighted(segments, schema, dialect, self._local.read)
+        counted = pa.schema([(f"c{i}", pa.int64()) for i in range(len(counts))])
+        try:
+            found = [*self._local.batches(f"SELECT {', '.join(counts)} FROM {stored}", counted)]
+        except (NeedsSpark, SlackwaterError):
+            return {}
+        (kept,) = pa.Table.from_batches(found, counted).to_pylist()
+        return {f.text: kept[f"c{i}"] / rows for i, f in enumerate(filters)}
 
     def _looks(self, field: Field) -> str:
         """What is asked of a column."""
