@@ -76,6 +76,12 @@ class Decomposition:
                 found[group.likeness] = tuple(frozenset({m}) for m in group.members)
         return self._with(found)
 
+    @cached_property
+    def unshared(self) -> Shared:
+        """Nobody shares anything, not even what is equal."""
+        dag = cut(self.ordered, sharing=False)
+        return self._searched(Sharing(self.ordered, frozenset()), dag)
+
     def best(self) -> Shared:
         """Shared where that is cheapest: pieces are split from the largest down, and what is left
         of them below is looked at in turn."""
@@ -88,11 +94,13 @@ class Decomposition:
                 tried = self._with({**splits, group.likeness: clusters})
                 if tried.badness < best.badness:
                     best, splits = tried, {**splits, group.likeness: clusters}
-        return min(best, self.apart, key=lambda s: s.badness)
+        return min(best, self.apart, self.unshared, key=lambda s: s.badness)
 
     def _with(self, splits: Mapping[object, Clusters]) -> Shared:
         sharing = shared(self.ordered, self._splitting(splits))
-        dag = cut(sharing.queries, at=sharing.pieces)
+        return self._searched(sharing, cut(sharing.queries, at=sharing.pieces))
+
+    def _searched(self, sharing: Sharing, dag: Dag) -> Shared:
         simulation = Simulation(dag, self.setting)
         search = Search(simulation, self._absolute(), self.mode, self.most)
         return Shared(sharing, search, search.greedy())
