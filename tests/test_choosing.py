@@ -149,6 +149,32 @@ def test_the_event_lists_every_way_with_its_cost_and_what_it_took(filled: Wareho
     assert sum(step["cpu_seconds"] for step in event["steps"]) > 0
 
 
+def test_ways_are_planned_once_while_about_as_much_waits(
+    filled: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, planned = choosing._Choosing._plan_ways, list[bool]()
+
+    def counted(self: Any, by_cost: bool) -> Any:
+        planned.append(by_cost)
+        return plan(self, by_cost)
+
+    monkeypatch.setattr(choosing._Choosing, "_plan_ways", counted)
+    for i in range(4):
+        filled.append("orders", _orders(ROWS + 10 * i, 10))
+        filled.refresh("v")
+        event = _last(filled)
+        assert event["chosen"]["method"] == INCREMENTAL
+        assert event["candidates"][0]["cpu_seconds"] > 0
+    assert len(planned) == 1
+    filled.append("orders", _orders(2 * ROWS, 5_000))  # many more
+    filled.refresh("v")
+    assert len(planned) == 2
+    filled.sql("DELETE FROM orders WHERE id < 10")  # rows that go, as none did before
+    filled.refresh("v")
+    assert len(planned) == 3
+    assert filled.verify("v").equal
+
+
 def test_why_changes_were_out_of_the_question(filled: Warehouse) -> None:
     filled.refresh("v", full=True)
     by_changes = [c for c in _last(filled)["candidates"] if c["method"] == INCREMENTAL]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from slackwater.planner.choice import (
-    ENGINES,
     FULL,
     HIGHER_ORDER,
     INCREMENTAL,
@@ -19,8 +18,9 @@ from slackwater.planner.choice import (
 from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.time import NEW
-from slackwater.work.costing import costing
+from slackwater.work.costing import Effort, costing
 from slackwater.work.keeping import Keeping
+from slackwater.work.situation import Planned, situation
 from slackwater.work.upkeep import Following, Upkeep
 
 MISSING = "STATE_MISSING"
@@ -65,7 +65,6 @@ class _Choosing:
         self._is_load = bool(set(impossible) - {MISSING})
         self._spark = upkeep.world.house.runner.spark
         self._costing = costing(upkeep)
-        self._ways: dict[str, Following] = {}
 
     def choice(self, by_cost: bool) -> Choice:
         """Which way, and which there are."""
@@ -73,15 +72,39 @@ class _Choosing:
             return self._under_budget(self._upkeep.keeping, by_cost)
         if not by_cost and self._is_small():
             method = FULL if self._impossible else INCREMENTAL
-            way = None if self._impossible else self._upkeep.following(self._plan)
+            way = None if self._impossible else self._remembered(self._follow).ways[INCREMENTAL]
             return Choice(Candidate(method, ""), (), way, running=self._spark.is_running)
-        candidates = [*self._by_changes(), *self._in_full(by_cost)]
+        planned = self._planned(by_cost)
+        candidates = self._candidates(planned)
         method = FULL if self._impossible else INCREMENTAL
         chosen = choose(candidates) or Candidate(method, "")
         if self._is_load:  # by the size of what is read
             chosen = replace(chosen, engine="")
-        way, building = self._ways.get(chosen.method), self._building(candidates, chosen)
+        way, building = planned.ways.get(chosen.method), self._building(planned, candidates, chosen)
         return Choice(chosen, candidates, way, building, self._spark.is_running)
+
+    def _planned(self, by_cost: bool) -> Planned:
+        if self._is_load:
+            return self._plan_ways(by_cost)
+        return self._remembered(lambda: self._plan_ways(by_cost), by_cost)
+
+    def _remembered(self, plan: Callable[[], Planned], *asked: bool) -> Planned:
+        """What was planned when all was as it is now."""
+        now = situation(self._upkeep, self._impossible)
+        return self._upkeep.world.house.plans.of((now, *asked), plan)
+
+    def _follow(self) -> Planned:
+        """Following changes, whatever it takes."""
+        return Planned((), {INCREMENTAL: self._upkeep.following(self._plan)})
+
+    def _plan_ways(self, by_cost: bool) -> Planned:
+        efforts, ways = self._by_changes()
+        missing = self._upkeep.missing(ways[HIGHER_ORDER].plan) if HIGHER_ORDER in ways else []
+        building = self._costing.of_building(missing, ways[HIGHER_ORDER].plan) if missing else None
+        return Planned((*efforts, *self._in_full(by_cost)), ways, building)
+
+    def _candidates(self, planned: Planned) -> list[Candidate]:
+        return [c for effort in planned.efforts for c in self._costing.candidates(effort)]
 
     def _under_budget(self, keeping: Keeping, by_cost: bool) -> Choice:
         """By changes with the states that are there, or anew; either way with those that are kept
@@ -96,9 +119,11 @@ class _Choosing:
             if self._impossible:
                 return Choice(chosen, running=running)
             return Choice(chosen, (), self._upkeep.following(keeping.now), building, running)
-        candidates = [*self._by_stored(keeping), *self._with_kept(in_full, by_cost)]
+        planned = self._by_stored(keeping, self._with_kept(in_full, by_cost))
+        candidates = self._candidates(planned)
         engine = self._upkeep.world.house.runner.placement
-        cost = self._costing.of_building(new, anew, "spark" if engine == "spark" else "local")
+        work = self._costing.of_building(new, anew)
+        cost = self._costing.seconds_to_build(work, "spark" if engine == "spark" else "local")
         possible = [c for c in candidates if not c.reasons]
         chosen = min(
             possible,  # in a tie, changes are followed: they come first
@@ -107,20 +132,21 @@ class _Choosing:
         )
         if self._is_load:  # by the size of what is read
             chosen = replace(chosen, engine="")
-        way = self._ways.get(chosen.method)
+        way = planned.ways.get(chosen.method)
         return Choice(chosen, candidates, way, None if way is None else building, running)
 
-    def _by_stored(self, keeping: Keeping) -> list[Candidate]:
+    def _by_stored(self, keeping: Keeping, in_full: Effort) -> Planned:
         if self._is_load:
-            return [Candidate(INCREMENTAL, e, reasons=self._impossible) for e in ENGINES]
-        self._ways[INCREMENTAL] = way = self._upkeep.following(keeping.now)
-        return self._costing.by_changes(INCREMENTAL, way, self._impossible)
+            return Planned((Effort(INCREMENTAL, reasons=self._impossible), in_full))
+        way = self._upkeep.following(keeping.now)
+        by_changes = self._costing.by_changes(INCREMENTAL, way, self._impossible)
+        return Planned((by_changes, in_full), {INCREMENTAL: way})
 
-    def _with_kept(self, method: str, by_cost: bool) -> list[Candidate]:
+    def _with_kept(self, method: str, by_cost: bool) -> Effort:
         if not by_cost and not self._impossible:
-            return [Candidate(method, e, reasons=("CHANGES_ARE_FOLLOWED",)) for e in ENGINES]
+            return Effort(method, reasons=("CHANGES_ARE_FOLLOWED",))
         found = self._costing.in_full(self._plan, self._upkeep.anew(self._plan))
-        return [replace(candidate, method=method) for candidate in found]
+        return replace(found, method=method)
 
     def _is_small(self) -> bool:
         interval, runner = self._upkeep.interval, self._upkeep.world.house.runner
@@ -129,31 +155,34 @@ class _Choosing:
             return False
         return sum(s.rows for id in sources for s in interval.segments(id, NEW)) < SMALL
 
-    def _by_changes(self) -> list[Candidate]:
+    def _by_changes(self) -> tuple[list[Effort], dict[str, Following]]:
         if self._is_load:  # nobody knows what changed
-            return [Candidate(INCREMENTAL, e, reasons=self._impossible) for e in ENGINES]
-        found = []
+            return [Effort(INCREMENTAL, reasons=self._impossible)], {}
+        efforts, ways = [], {}
         plans = {INCREMENTAL: self._plan, HIGHER_ORDER: self._upkeep.higher_order(self._plan)}
         for method, plan in plans.items():
             if plan is not None:
-                self._ways[method] = self._upkeep.following(plan)
+                ways[method] = self._upkeep.following(plan)
                 missing = (MISSING,) if self._upkeep.missing(plan) else ()
-                found += self._costing.by_changes(method, self._ways[method], missing)
-        return found
+                efforts.append(self._costing.by_changes(method, ways[method], missing))
+        return efforts, ways
 
-    def _in_full(self, by_cost: bool) -> list[Candidate]:
+    def _in_full(self, by_cost: bool) -> list[Effort]:
         if not by_cost and not self._impossible:
-            ways = ((method, engine) for method in (FULL, PLAIN) for engine in ENGINES)
-            return [Candidate(*way, reasons=("CHANGES_ARE_FOLLOWED",)) for way in ways]
-        found = self._costing.in_full(self._plan, self._upkeep.anew(self._plan))
+            return [Effort(method, reasons=("CHANGES_ARE_FOLLOWED",)) for method in (FULL, PLAIN)]
+        found = [self._costing.in_full(self._plan, self._upkeep.anew(self._plan))]
         if by_cost:
-            found += self._costing.without_states(zset.with_weight(self._plan.root))
+            found.append(self._costing.without_states(zset.with_weight(self._plan.root)))
         return found
 
-    def _building(self, candidates: Sequence[Candidate], chosen: Candidate) -> Maintenance | None:
-        """The plan whose states are worth building beside this refresh."""
-        way = self._ways.get(HIGHER_ORDER)
-        if way is None or not self._upkeep.missing(way.plan):
+    def _building(
+        self, planned: Planned, candidates: Sequence[Candidate], chosen: Candidate
+    ) -> Maintenance | None:
+        """The plan whose states are worth building beside this refresh. What is built is under
+        ids of its own, not under those of a plan made before."""
+        if planned.building is None:
             return None
-        cost = self._costing.of_building(self._upkeep.missing(way.plan), way.plan, chosen.engine)
-        return way.plan if is_worth_building(candidates, chosen, cost) else None
+        cost = self._costing.seconds_to_build(planned.building, chosen.engine)
+        if not is_worth_building(candidates, chosen, cost):
+            return None
+        return self._upkeep.higher_order(self._plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate, remembered_as
@@ -24,6 +25,16 @@ START = {"cpu": 12.0, "latency": 8.0}
 """Seconds that Spark takes to start."""
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What one way to refresh a view takes, wherever it is gone."""
+
+    method: str
+    work: Work | None = None  # None: nobody knows
+    reasons: tuple[str, ...] = ()  # why it is not possible now
+    is_portable: bool = True
+
+
 def costing(upkeep: Upkeep) -> Costing:
     """What the ways to refresh a view cost, by what the warehouse has learned."""
     house = upkeep.world.house
@@ -42,8 +53,8 @@ class Costing:
         self._rows: dict[str, Rows] = {}
         self._estimates = Estimates(self._rows, known)
 
-    def by_changes(self, method: str, way: Following, impossible: Sequence[str]) -> list[Candidate]:
-        """Following changes, on each engine."""
+    def by_changes(self, method: str, way: Following, impossible: Sequence[str] = ()) -> Effort:
+        """Following changes."""
         self._know(way.plan)
         for id, relation in way.changes.items():  # later ones read what earlier ones make
             self._measure(relation)
@@ -51,23 +62,26 @@ class Costing:
             self._rows.setdefault(id + CHANGE, made)
             self._rows.setdefault(id + NEW, Rows(self._stored(id, OLD) + made.before))
         relations = list(way.changes.values())
-        return self._on_engines(method, relations, self._work(relations), impossible)
+        return _effort(method, relations, self._work(relations), impossible)
 
-    def in_full(self, plan: Maintenance, anew: Mapping[str, Relation]) -> list[Candidate]:
-        """Computing everything anew, with the states of a plan, on each engine."""
+    def in_full(self, plan: Maintenance, anew: Mapping[str, Relation]) -> Effort:
+        """Computing everything anew, with the states of a plan."""
         self._know(plan)
         steps = sum((self._work([relation]) for relation in anew.values()), Work())
-        return self._on_engines(FULL, list(anew.values()), steps)
+        return _effort(FULL, list(anew.values()), steps)
 
-    def without_states(self, rows: Relation) -> list[Candidate]:
-        """Computing nothing but a view's rows, on each engine."""
-        return self._on_engines(PLAIN, [rows], self._work([rows]))
+    def without_states(self, rows: Relation) -> Effort:
+        """Computing nothing but a view's rows."""
+        return _effort(PLAIN, [rows], self._work([rows]))
 
-    def of_building(self, states: Iterable[State], plan: Maintenance, engine: str) -> float:
-        """CPU seconds to build some states."""
+    def of_building(self, states: Iterable[State], plan: Maintenance) -> Work:
+        """Building some states."""
         self._know(plan)
         full = Deltas(states=plan.states)
-        work = sum((self._work([state.initial(full)]) for state in states), Work())
+        return sum((self._work([state.initial(full)]) for state in states), Work())
+
+    def seconds_to_build(self, work: Work, engine: str) -> float:
+        """CPU seconds of building states."""
         return self._expected.model.seconds(work, engine or "local")
 
     def made(self, outputs: Mapping[str, Relation]) -> dict[str, float]:
@@ -79,12 +93,14 @@ class Costing:
 
     # -- engines
 
-    def _on_engines(
-        self, method: str, relations: Sequence[Relation], work: Work, reasons: Sequence[str] = ()
-    ) -> list[Candidate]:
+    def candidates(self, effort: Effort) -> list[Candidate]:
+        """One way, on each engine."""
+        method, work = effort.method, effort.work
+        if work is None:
+            return [Candidate(method, engine, reasons=effort.reasons) for engine in ENGINES]
         found = []
         for engine in ENGINES:
-            why = (*reasons, *self._barred(engine, relations))
+            why = (*effort.reasons, *self._barred(engine, effort.is_portable))
             cpu, latency = (self._seconds(work, method, engine, m) for m in MEASURES)
             found.append(Candidate(method, engine, cpu, latency, work, why))
         return found
@@ -94,15 +110,13 @@ class Costing:
         start = START[measure] if starting else 0.0
         return start + self._expected.seconds(work, remembered_as(method), engine, measure)
 
-    def _barred(self, engine: str, relations: Sequence[Relation]) -> Iterable[str]:
+    def _barred(self, engine: str, is_portable: bool) -> Iterable[str]:
         """Why an engine is out of the question."""
         if self._runner.placement not in ("auto", engine):
             yield "NOT_PLACED_THERE"
         elif engine == "spark" and not self._runner.spark.is_available:
             yield "NO_JAVA"
-        elif (engine, self._runner.placement) == ("local", "auto") and any(
-            map(not_local, relations)
-        ):
+        elif (engine, self._runner.placement) == ("local", "auto") and not is_portable:
             yield "NOT_PORTABLE"
 
     # -- rows
@@ -142,3 +156,9 @@ class Costing:
             self._measure(node)
             return self._estimates.of(node).before
         return float(sum(s.rows for s in self._interval.segments(id, time)))
+
+
+def _effort(
+    method: str, relations: Sequence[Relation], work: Work, reasons: Sequence[str] = ()
+) -> Effort:
+    return Effort(method, work, tuple(reasons), not any(map(not_local, relations)))

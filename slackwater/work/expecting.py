@@ -18,7 +18,6 @@ from slackwater.work.interval import Interval
 from slackwater.work.meaning import definition
 from slackwater.work.parts import PACE
 from slackwater.work.refreshing import order, ways
-from slackwater.work.reports import Ways
 from slackwater.work.upkeep import Upkeep
 from slackwater.work.world import Pending, World
 
@@ -80,7 +79,7 @@ def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expec
     """What it takes, and how many rows of the view change."""
     found = ways(house, view, lambda world: Foreseen(world, view, more))
     if found.choice is None:
-        return _cheapest(_plain(found)), 0.0
+        return _cheapest(_plain(found.upkeep)), 0.0
     if not found.upkeep.interval.changed and not found.reasons:
         return NOTHING, 0.0
     told = forecast(found, "local" if house.settings.placement != "spark" else "spark")
@@ -95,12 +94,12 @@ def batch(house: House, view: View) -> Expectation:
     world = World(house, house.catalog.snapshot(), Pending(), defining=True)
     relation, _ = definition(world, view)
     upkeep = Upkeep(world, Run("", "", "", "explain"), view, relation)
-    return _cheapest(costing(upkeep).without_states(zset.with_weight(relation)))
+    return _cheapest(_plain(upkeep))
 
 
-def _plain(found: Ways) -> list[Candidate]:
-    upkeep = found.upkeep
-    return costing(upkeep).without_states(zset.with_weight(upkeep.query))
+def _plain(upkeep: Upkeep) -> list[Candidate]:
+    costs = costing(upkeep)
+    return costs.candidates(costs.without_states(zset.with_weight(upkeep.query)))
 
 
 def _cheapest(candidates: Sequence[Candidate]) -> Expectation:

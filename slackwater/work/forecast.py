@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from slackwater.algebra.relation import Relation
-from slackwater.planner.choice import PLAIN, Candidate
+from slackwater.planner.choice import PLAIN
 from slackwater.planner.fusion import Target, blocks, fused, program
 from slackwater.planner.places import ANYHOW, Move
 from slackwater.tvr import zset
@@ -16,7 +16,7 @@ from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.prune import prune
 from slackwater.tvr.time import CHANGE, OLD, split
 from slackwater.work.choosing import Choice
-from slackwater.work.costing import Costing, costing
+from slackwater.work.costing import Costing, Effort, costing
 from slackwater.work.reports import Ways
 from slackwater.work.upkeep import Upkeep
 
@@ -81,9 +81,9 @@ def forecast(ways: Ways, usual: str) -> Forecast | None:
         return None
     upkeep, choice, plan = ways.upkeep, ways.choice, ways.plan
     costs = costing(upkeep)
-    outputs, candidates = _outputs(upkeep, plan, choice, costs)
+    outputs, effort = _outputs(upkeep, plan, choice, costs)
     engine = choice.chosen.engine or usual
-    own = next((c for c in candidates if c.engine == engine), choice.chosen)
+    own = next((c for c in costs.candidates(effort) if c.engine == engine), choice.chosen)
     known = own.cpu < inf
     rows = costs.made(outputs)
     names = _names(upkeep, plan if choice.following is None else choice.following.plan)
@@ -98,11 +98,11 @@ def forecast(ways: Ways, usual: str) -> Forecast | None:
 
 def _outputs(
     upkeep: Upkeep, plan: Maintenance, choice: Choice, costs: Costing
-) -> tuple[Mapping[str, Relation], list[Candidate]]:
-    """What is written, and what that costs on each engine."""
+) -> tuple[Mapping[str, Relation], Effort]:
+    """What is written, and what that takes."""
     if choice.following is not None:
         way = choice.following
-        return way.changes, costs.by_changes(choice.chosen.method, way, ())
+        return way.changes, costs.by_changes(choice.chosen.method, way)
     if choice.chosen.method == PLAIN:
         rows = zset.with_weight(plan.root)
         return {upkeep.view.id: rows}, costs.without_states(rows)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -37,7 +37,13 @@ from slackwater.tvr.zset import with_weight
 from slackwater.work.experience import Experience
 from slackwater.work.keeper import Keeper
 from slackwater.work.profiling import Profiling
+from slackwater.work.recent import Recent
 
+if TYPE_CHECKING:
+    from slackwater.work.situation import Planned
+
+MOST_PLANS = 200
+"""The ways to refresh a view are remembered for so many situations."""
 COLLECT_SECONDS = 10.0
 """From one collection of garbage to the next, at least."""
 
@@ -104,6 +110,8 @@ class House:
     clock: Clock | None = None
     keeper: Keeper = field(default_factory=Keeper)
     """Of the states that views keep under a budget."""
+    plans: Recent[Planned] = field(default_factory=lambda: Recent(MOST_PLANS))
+    """The ways to refresh views, by situation."""
     _collected: float = -inf
 
     def __post_init__(self) -> None:

@@ -54,6 +54,8 @@ class Profiling:
         self._local = local
         self._lock = threading.Lock()
         self._kept: dict[str, Profile] | None = None
+        self.looks = 0
+        """How often something was looked at: what is known changes with it."""
 
     def known(self) -> Profiles:
         """All that there are."""
@@ -90,6 +92,7 @@ class Profiling:
         with self._lock:
             assert self._kept is not None
             self._kept[id] = profile
+            self.looks += 1
 
     def _looked_at(
         self, schema: Schema, segments: Sequence[Segment], names: set[str], rows: int

@@ -18,6 +18,7 @@ from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance, maintenance, with_parts_kept
 from slackwater.tvr.merging import clustered
 from slackwater.tvr.methods.higher_order import around, parts, spread
+from slackwater.tvr.preaggregate import Pays, never
 from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
 from slackwater.tvr.states import State
@@ -48,7 +49,8 @@ class Upkept:
 
 @dataclass(frozen=True)
 class Following:
-    """How a view follows its sources: what is kept, what changes, and by which laws."""
+    """How a view follows its sources: what is kept, what changes, and by which laws. It may be
+    followed again at another refresh, and knows of none."""
 
     plan: Maintenance
     changes: Mapping[str, Relation]
@@ -185,14 +187,13 @@ class Upkeep:
 
     def following(self, plan: Maintenance) -> Following:
         """What the changes of the sources make of states and, last, of the view's rows."""
-        pays = Preaggregation(self.interval).pays
         deltas = Deltas(
             self.interval.changed,
             self.interval.weighted,
             plan.states,
-            pays,
+            self._pays,
             plan.forms,
-            self._relied_on,
+            self.relied_on,
         )
         changes = {s.id: _for(s, s.change(deltas)) for s in plan.kept if deltas.changes(s.node)}
         if deltas.changes(plan.root):
@@ -200,15 +201,22 @@ class Upkeep:
             root = plan.states[plan.root].change(deltas) if kept else deltas.sure(plan.root)
             change = root if kept else zset.consolidate(root)
             changes[self.view.id] = _for(self.view, change)
-        return Following(plan, changes, deltas)
+        return Following(plan, changes, replace(deltas, pays=never))
 
     @cached_property
-    def _relied_on(self) -> frozenset[Reference]:
+    def _pays(self) -> Pays:
+        return Preaggregation(self.interval).pays
+
+    @cached_property
+    def relied_on(self) -> frozenset[Reference]:
+        """The promised references that hold for what changed."""
         return relied_on(self.interval)
 
     def incremental(self, following: Following) -> Upkept:
         """Add to states and rows what changes."""
-        plan, changes, deltas = following.plan, following.changes, following.deltas
+        plan, changes = following.plan, following.changes
+        notes = dict(following.deltas.notes)
+        deltas = replace(following.deltas, notes=notes, pays=self._pays)
         self._change("refresh", changes)
         buffers = [s for s in plan.kept if isinstance(s, BufferState) and s.id in changes]
         for buffer in buffers:
@@ -220,11 +228,10 @@ class Upkeep:
         ]
         updates += self._dropped(plan)
         rows = sum(s.rows for s in self._written(self.view.id))
-        notes = deltas.notes.items()
-        reasons = list(dict.fromkeys(note.reason for _, note in notes if note.reason))
+        reasons = list(dict.fromkeys(note.reason for note in notes.values() if note.reason))
         operators = [
             {"operator": describe(node), "law": note.law, "reason": note.reason or None}
-            for node, note in notes
+            for node, note in notes.items()
         ]
         return Upkept("incremental", reasons, rows, updates, self._steps, operators)
 

@@ -1,0 +1,73 @@
+"""What the ways to refresh a view depend on, and what was planned for it.
+
+Planning a refresh takes longer than a small one does. While nothing changed but how much waits,
+and that not by much, what was planned before is taken again. What decides over right and wrong
+is compared exactly; what decides over costs, in steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log2
+
+from slackwater.stats.cost import Work
+from slackwater.tvr.time import CHANGE, NEW, OLD
+from slackwater.work.costing import Effort
+from slackwater.work.interval import Interval
+from slackwater.work.upkeep import Following, Upkeep
+
+STEPS = 4
+"""From one number to twice as much there are so many steps; within one, all count as the same."""
+FEW = 1_000
+"""Fewer rows are no different: whatever is done with them is cheap."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The ways to refresh a view, wherever they are gone."""
+
+    efforts: tuple[Effort, ...]
+    ways: Mapping[str, Following] = field(default_factory=dict)
+    building: Work | None = None
+    """Of the states that nothing but a higher-order refresh needs, where they are not there."""
+
+
+def situation(upkeep: Upkeep, impossible: Sequence[str]) -> Hashable:
+    """The same while the same can be done, at about the same cost."""
+    view, interval = upkeep.view, upkeep.interval
+    return (
+        upkeep.query,
+        view.id,
+        view.schema,
+        frozenset((s.signature, s.id) for s in upkeep.known.values()),
+        interval.changed,
+        interval.weighted,
+        upkeep.relied_on,
+        tuple(impossible),
+        upkeep.world.house.profiling.looks,
+        tuple(_step(size) for size in _sizes(interval, [s.id for s in upkeep.known.values()])),
+    )
+
+
+def _step(size: int) -> int:
+    return size and 1 + int(STEPS * log2(max(FEW, size)))
+
+
+def _sizes(interval: Interval, states: Sequence[str]) -> Iterator[int]:
+    """Rows and bytes of what is read, and of its changes."""
+    for id in interval.view.depends:
+        table = interval.external(id)
+        if table is not None:
+            yield from (sum(f.bytes for f in interval.files(table, t)) for t in (OLD, CHANGE))
+            continue
+        now = interval.segments(id, NEW)
+        yield sum(s.bytes for s in now)
+        yield sum(s.rows for s in now if s.min_weight < 0)
+        yield from (_rows(interval, id, time) for time in (OLD, CHANGE))
+    for id in (*sorted(states), interval.view.id):
+        yield _rows(interval, id, OLD)
+
+
+def _rows(interval: Interval, id: str, time: str) -> int:
+    return sum(s.rows for s in interval.segments(id, time))
