@@ -43,9 +43,11 @@ from slackwater.types import to_arrow_schema
 
 BROADCAST_BYTES = 32_000_000
 """Changes up to this size are sent whole to wherever large inputs are read."""
-COLLECT_BYTES = 8_000_000
-"""What comes of changes up to this size is written by the driver: Spark needs longer to set a
-write up than a few rows take to arrive."""
+FEW_BYTES = 8_000_000
+"""A statement that begins with less begins with few rows."""
+COLLECT_BYTES = 64_000_000
+"""What comes of changes up to this size is written by the driver, all outputs of a step in one
+statement: Spark needs longer to set a write up for each than the rows take to arrive."""
 
 TINY_BYTES = 500_000
 """A statement that reads less is interpreted: it runs for less long than its code would compile."""
@@ -251,7 +253,7 @@ class Runner:
                 self._leave_local(measure)
         with self.spark.statement(_suited(sources)):
             statements = self._spark_statements(step, sources)
-            if not step.load and _has_small_change(sources):
+            if not step.load and _has_change(sources, COLLECT_BYTES):
                 return self._collect(step, run, statements)
             return self._write_spark(step, run, statements)
 
@@ -328,8 +330,9 @@ def _bytes(sources: Sources) -> int:
     return sum(s.bytes for s in sources.values())
 
 
-def _has_small_change(sources: Sources) -> bool:
-    return 0 < changed_bytes(sources) < COLLECT_BYTES
+def _has_change(sources: Sources, below: int) -> bool:
+    """Is there a change, of fewer bytes?"""
+    return 0 < changed_bytes(sources) < below
 
 
 def _suited(sources: Sources) -> list[Overlay]:
@@ -338,7 +341,7 @@ def _suited(sources: Sources) -> list[Overlay]:
     if any(isinstance(s, Given) and not s.is_local for s in sources.values()):
         return []  # of any size
     read = _bytes(sources)
-    suited = [FROM_FEW_ROWS] if read < COLLECT_BYTES or _has_small_change(sources) else []
+    suited = [FROM_FEW_ROWS] if read < FEW_BYTES or _has_change(sources, FEW_BYTES) else []
     return [*suited, OVER_FEW_ROWS] if read < TINY_BYTES else suited
 
 

@@ -36,15 +36,14 @@ class Choice:
     candidates: Sequence[Candidate] = ()
     following: Following | None = None  # where it is by changes
     building: Maintenance | None = None  # whose states are worth having from now on
-    running: bool = True  # was Spark running when it was taken?
 
-    def to_json(self, engine: str) -> dict[str, Any]:
-        """What was taken and expected, and where it ran, as plain data."""
+    def to_json(self, engine: str, warm: bool = True) -> dict[str, Any]:
+        """What was taken and expected, and where it ran, as plain data; `warm`: does what it took
+        say what it takes again?"""
         ran = (c for c in self.candidates if (c.method, c.engine) == (self.chosen.method, engine))
         taken = next(ran, self.chosen)
         work = [float(f"{amount:.4g}") for amount in taken.work.amounts]
-        alone = self.building is None and (self.running or engine == "local")
-        return taken.to_json() | {"work": work, "alone": alone}
+        return taken.to_json() | {"work": work, "alone": self.building is None and warm}
 
 
 def choose_way(
@@ -63,7 +62,6 @@ class _Choosing:
         self._plan = plan
         self._impossible = impossible
         self._is_load = bool(set(impossible) - {MISSING})
-        self._spark = upkeep.world.house.runner.spark
         self._costing = costing(upkeep)
 
     def choice(self, by_cost: bool) -> Choice:
@@ -73,7 +71,7 @@ class _Choosing:
         if not by_cost and self._is_small():
             method = FULL if self._impossible else INCREMENTAL
             way = None if self._impossible else self._remembered(self._follow).ways[INCREMENTAL]
-            return Choice(Candidate(method, ""), (), way, running=self._spark.is_running)
+            return Choice(Candidate(method, ""), (), way)
         planned = self._planned(by_cost)
         candidates = self._candidates(planned)
         method = FULL if self._impossible else INCREMENTAL
@@ -81,7 +79,7 @@ class _Choosing:
         if self._is_load:  # by the size of what is read
             chosen = replace(chosen, engine="")
         way, building = planned.ways.get(chosen.method), self._building(planned, candidates, chosen)
-        return Choice(chosen, candidates, way, building, self._spark.is_running)
+        return Choice(chosen, candidates, way, building)
 
     def _planned(self, by_cost: bool) -> Planned:
         if self._is_load:
@@ -109,7 +107,7 @@ class _Choosing:
     def _under_budget(self, keeping: Keeping, by_cost: bool) -> Choice:
         """By changes with the states that are there, or anew; either way with those that are kept
         for what comes next, which have to be built where they are not there."""
-        anew, running = self._plan, self._spark.is_running
+        anew = self._plan
         in_full = FULL if anew.kept or self._impossible else PLAIN
         there = {s.id for s in keeping.now.kept}
         new = [s for s in anew.kept if s.id not in there]
@@ -117,8 +115,8 @@ class _Choosing:
         if not by_cost and self._is_small():
             chosen = Candidate(in_full if self._impossible else INCREMENTAL, "")
             if self._impossible:
-                return Choice(chosen, running=running)
-            return Choice(chosen, (), self._upkeep.following(keeping.now), building, running)
+                return Choice(chosen)
+            return Choice(chosen, (), self._upkeep.following(keeping.now), building)
         planned = self._by_stored(keeping, self._with_kept(in_full, by_cost))
         candidates = self._candidates(planned)
         engine = self._upkeep.world.house.runner.placement
@@ -133,7 +131,7 @@ class _Choosing:
         if self._is_load:  # by the size of what is read
             chosen = replace(chosen, engine="")
         way = planned.ways.get(chosen.method)
-        return Choice(chosen, candidates, way, None if way is None else building, running)
+        return Choice(chosen, candidates, way, None if way is None else building)
 
     def _by_stored(self, keeping: Keeping, in_full: Effort) -> Planned:
         if self._is_load:

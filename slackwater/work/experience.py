@@ -30,6 +30,7 @@ class Experience:
         self._pasts: dict[str, Past] = {}  # by the names of views
         self._fitted = 0
         self._model = Model()
+        self._gone: set[tuple[str, str]] = set()  # ways of views, on Spark
 
     def of(self, view: str) -> Expected:
         """What ways to refresh a view are expected to take, as far as it is known by now."""
@@ -47,6 +48,14 @@ class Experience:
         del measured[: -2 * MOST_STEPS]
         self._fitted = len(measured)
         self._model = fitted(measured) if measured else Model()
+
+    def is_warm(self, view: str, method: str, engine: str) -> bool:
+        """Will a refresh that was just done by a way take as long again? Not the first on Spark:
+        it starts, and writes and compiles code for statements that it has not seen."""
+        with self._lock:
+            first = engine == "spark" and (view, method) not in self._gone
+            self._gone.add((view, method))
+            return not first
 
     def learn(self, event: Mapping[str, Any]) -> None:
         """A refresh was done, and this is its event."""

@@ -251,7 +251,7 @@ class OneRun:
             "version": report.version,
             "mode": report.mode,
             "candidates": [c.to_json() for c in report.choice.candidates] if report.choice else [],
-            "chosen": report.choice.to_json(report.engine) if report.choice else None,
+            "chosen": self._chosen(report),
             "reasons": report.reasons,
             "operators": report.operators,
             "states": report.states,
@@ -260,6 +260,13 @@ class OneRun:
             "seconds": report.seconds,
             "steps": [s.to_json() for s in report.steps],
         }
+
+    def _chosen(self, report: RefreshReport) -> dict[str, Any] | None:
+        choice, engine = report.choice, report.engine
+        if choice is None:
+            return None
+        way = report.view, choice.chosen.method, engine
+        return choice.to_json(engine, self.world.house.experience.is_warm(*way))
 
 
 def _planned(upkeep: Upkeep, reasons: list[str]) -> tuple[Maintenance, list[str]]:
