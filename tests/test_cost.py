@@ -91,6 +91,18 @@ def test_of_two_engines_the_cheaper_one() -> None:
     assert chosen.engine == "spark"
 
 
+def test_an_engine_that_is_out_of_the_question_is_so_later_too() -> None:
+    """Placed on Spark, a view was refreshed by changes, dearer, since that is cheap on the driver."""
+    elsewhere = [
+        Candidate(method, "local", cpu, cpu, reasons=("NOT_PLACED_THERE",))
+        for method, cpu in ((INCREMENTAL, 0.2), (PLAIN, 0.5))
+    ]
+    here = [Candidate(INCREMENTAL, "spark", 5.0, 3.0), Candidate(PLAIN, "spark", 4.0, 2.0)]
+    chosen = choose([*elsewhere, *here])
+    assert chosen is not None
+    assert (chosen.method, chosen.engine) == (PLAIN, "spark")
+
+
 def test_no_way_at_all() -> None:
     assert choose([Candidate(FULL, "spark", 1.0, 1.0, reasons=("NO_JAVA",))]) is None
     assert Candidate(FULL, "spark").to_json()["cpu_seconds"] is None

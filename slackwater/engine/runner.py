@@ -217,7 +217,7 @@ class Runner:
             most,
         )
         for part in program.parts:
-            self.spark.part(part)
+            self.spark.part(replace(part, small=part.small and changes < FEW_BYTES))
         return program
 
     # -- steps
@@ -278,11 +278,12 @@ class Runner:
         made: dict[str, Part] = {}
         made_by = {name: s.target for name, s in sources.items() if isinstance(s, Made)}
         most = most_repeated([(o.target, o.relation) for o in step.outputs], made_by)
+        small = changed_bytes(sources) < FEW_BYTES
         for i, output in enumerate(step.outputs):
             program = self._spark_program(output.relation, sources, made, most)
             sql = program.sql
             if output.target in _read_later(step, i, sources):
-                part = Part(_fresh(), sql, program.size, small=True, most=most)
+                part = Part(_fresh(), sql, program.size, small, most)
                 self.spark.part(part)
                 made[output.target] = part
                 sql = f"SELECT * FROM {part.name}"

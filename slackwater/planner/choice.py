@@ -19,6 +19,8 @@ FULL, PLAIN = "full", "full without states"
 """The methods: by changes; so, with what changes are joined with kept, too; in full, with the
 states that changes need; in full without."""
 ENGINES = ("local", "spark")
+ELSEWHERE = frozenset({"NOT_PLACED_THERE", "NO_JAVA", "NOT_PORTABLE"})
+"""Why an engine is out of the question, now and later."""
 FUTURE = 10
 """So many refreshes to come count as like this one."""
 UNSURE = 1.25
@@ -38,6 +40,11 @@ class Candidate:
     work: Work = NO_WORK
     reasons: tuple[str, ...] = ()  # why it is not possible now
 
+    @property
+    def may_come(self) -> bool:
+        """Is it possible now, or may it be at a later refresh?"""
+        return ELSEWHERE.isdisjoint(self.reasons)
+
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         known = self.cpu < inf
@@ -54,10 +61,8 @@ class Candidate:
 def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     """The cheapest over this refresh and those to come; None where none is possible."""
 
-    def cheapest(method: str) -> float:
-        return min((c.cpu for c in candidates if c.method == method), default=inf)
-
-    later = {method: cheapest(method) for method in (INCREMENTAL, HIGHER_ORDER, PLAIN)}
+    methods = (INCREMENTAL, HIGHER_ORDER, PLAIN)
+    later = {method: _cheapest(candidates, method) for method in methods}
     later[FULL] = later[INCREMENTAL]
     possible = [c for c in candidates if not c.reasons]
     best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
@@ -68,6 +73,10 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     return best
 
 
+def _cheapest(candidates: Sequence[Candidate], method: str) -> float:
+    return min((c.cpu for c in candidates if c.method == method and c.may_come), default=inf)
+
+
 def remembered_as(method: str) -> str:
     """The method that what one took says most about: computing anew is one thing."""
     return FULL if method == PLAIN else method
@@ -76,7 +85,7 @@ def remembered_as(method: str) -> str:
 def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: float) -> bool:
     """Do states that nothing but a higher-order refresh needs save more, in refreshes like this
     one, than it costs to build them?"""
-    with_them = min((c.cpu for c in candidates if c.method == HIGHER_ORDER), default=inf)
+    with_them = _cheapest(candidates, HIGHER_ORDER)
     if chosen.method != INCREMENTAL or with_them == inf:
         return False
     return FUTURE * (chosen.cpu - UNSURE * with_them - TIE) > cost
