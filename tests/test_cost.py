@@ -92,7 +92,7 @@ def test_of_two_engines_the_cheaper_one() -> None:
 
 
 def test_an_engine_that_is_out_of_the_question_is_so_later_too() -> None:
-    """Placed on Spark, a view was refreshed by changes, dearer, since that is cheap on the driver."""
+    """A view that Spark refreshes was refreshed in the dearer way, as that is cheap elsewhere."""
     elsewhere = [
         Candidate(method, "local", cpu, cpu, reasons=("NOT_PLACED_THERE",))
         for method, cpu in ((INCREMENTAL, 0.2), (PLAIN, 0.5))
