@@ -239,6 +239,14 @@ def test_what_was_learned_is_there_after_reopening(tmp_path: Path) -> None:
         assert len(db._house.experience._measured or []) == len(prices._measured or []) == 4
 
 
+def test_the_first_refresh_by_a_way_on_spark_is_not_learned_from(filled: Warehouse) -> None:
+    is_warm = filled._house.experience.is_warm
+    assert is_warm("v", INCREMENTAL, "local")
+    assert [is_warm("v", INCREMENTAL, "spark") for _ in range(3)] == [False, True, True]
+    assert not is_warm("v", FULL, "spark")
+    assert not is_warm("w", INCREMENTAL, "spark")
+
+
 def test_explain_tells_how_rows_move_on_spark(tmp_path: Path) -> None:
     with slackwater.connect(tmp_path / "w", placement="local") as db:
         _fill(db, 1000)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import slackwater
-from slackwater.engine.runner import FEW_BYTES
+from slackwater.engine.runner import SHORT_BYTES
 from slackwater.engine.spark_settings import SHORT, TINY
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def test_what_spark_writes_has_few_files(spark: SparkSession, tmp_path: Path) ->
         db.sql("CREATE TABLE t (a BIGINT, b STRING)")
         text = "concat(md5(string(id)), md5(string(-id)))"
         db.append("t", session.sql(f"SELECT id AS a, {text} AS b FROM range(300000)"))
-        assert db.status()["tables"][0]["bytes"] > FEW_BYTES
+        assert db.status()["tables"][0]["bytes"] > SHORT_BYTES
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT b, max(a) AS a FROM t GROUP BY b")
         db.refresh("v")
         assert db.sql("SELECT count(*), sum(a) FROM v").fetchall() == [(300000, 44999850000)]

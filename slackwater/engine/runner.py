@@ -43,7 +43,7 @@ from slackwater.types import to_arrow_schema
 
 BROADCAST_BYTES = 32_000_000
 """Changes up to this size are sent whole to wherever large inputs are read."""
-FEW_BYTES = 8_000_000
+SHORT_BYTES = 8_000_000
 """A statement that begins with less begins with few rows."""
 COLLECT_BYTES = 64_000_000
 """What comes of changes up to this size is written by the driver, all outputs of a step in one
@@ -217,7 +217,7 @@ class Runner:
             most,
         )
         for part in program.parts:
-            self.spark.part(replace(part, small=part.small and changes < FEW_BYTES))
+            self.spark.part(replace(part, small=part.small and changes < SHORT_BYTES))
         return program
 
     # -- steps
@@ -278,7 +278,7 @@ class Runner:
         made: dict[str, Part] = {}
         made_by = {name: s.target for name, s in sources.items() if isinstance(s, Made)}
         most = most_repeated([(o.target, o.relation) for o in step.outputs], made_by)
-        small = changed_bytes(sources) < FEW_BYTES
+        small = changed_bytes(sources) < SHORT_BYTES
         for i, output in enumerate(step.outputs):
             program = self._spark_program(output.relation, sources, made, most)
             sql = program.sql
@@ -342,7 +342,7 @@ def _suited(sources: Sources) -> list[Overlay]:
     if any(isinstance(s, Given) and not s.is_local for s in sources.values()):
         return []  # of any size
     read = _bytes(sources)
-    suited = [FROM_FEW_ROWS] if read < FEW_BYTES or _has_change(sources, FEW_BYTES) else []
+    suited = [FROM_FEW_ROWS] if read < SHORT_BYTES or _has_change(sources, SHORT_BYTES) else []
     return [*suited, OVER_FEW_ROWS] if read < TINY_BYTES else suited
 
 

@@ -52,10 +52,12 @@ class Experience:
     def is_warm(self, view: str, method: str, engine: str) -> bool:
         """Will a refresh that was just done by a way take as long again? Not the first on Spark:
         it starts, and writes and compiles code for statements that it has not seen."""
+        if engine != "spark":
+            return True
         with self._lock:
-            first = engine == "spark" and (view, method) not in self._gone
+            known = (view, method) in self._gone
             self._gone.add((view, method))
-            return not first
+            return known
 
     def learn(self, event: Mapping[str, Any]) -> None:
         """A refresh was done, and this is its event."""
