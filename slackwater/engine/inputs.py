@@ -6,9 +6,8 @@ Most segments hold rows of weight one and are read as they are. Where a segment 
 weights, its rows are added up, together with the stored rows that it takes away, and only they:
 all other rows pass untouched. Where there are few, all are added up, which reads them once.
 
-Where rows have a key, those that were there before the first deletion have each a key of its own.
-What came since is added up by itself: a row that is less than not there takes the one with its key
-away. So the many old rows are read once, and only the columns that somebody wants.
+Where rows have a key, the many that were there before the first deletion are read once, and only
+the columns that somebody wants (`engine/keyed.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import Dialect
+from slackwater.engine.keyed import Keyed, age
 from slackwater.engine.telling import telling_columns
 from slackwater.types import BIGINT, WEIGHT, Map, Schema
 
@@ -51,23 +51,16 @@ def content(
         return f"({_summed(read(live, wanted), wanted, dialect)})"
     if not deleting:
         return f"({_added(read(plain, wanted), read(mixed, wanted), wanted, dialect)})"
-    first = min(_age(s) for s in deleting)
-    if key and (base := [s for s in plain if _age(s) < first]):
+    first = min(age(s) for s in deleting)
+    if key and (base := [s for s in plain if age(s) < first]):
         since = [s for s in live if s not in base]
-        fields = tuple(f for f in schema if f in wanted or f.name in key)
-        rows, changes = read(base, fields), read(since, fields)
-        return f"({_replaced(rows, changes, key, fields, wanted, dialect)})"
+        return f"({Keyed(schema, wanted, key, dialect, read).content(base, since)})"
     telling = [schema[i].name for i in telling_columns(schema, live)]
     fields = tuple(f for f in schema if f in wanted or f.name in telling)
     rows, changes = read(plain, fields), read(mixed, fields)
     deletions = changes if deleting == mixed else read(deleting, fields)
     alike = _alike(fields, telling, dialect)
     return f"({_split(rows, changes, deletions, alike, fields, dialect)})"
-
-
-def _age(segment: Segment) -> float:
-    """By which segments are in order; those that are not committed come last."""
-    return segment.version or float("inf")
 
 
 def weighted(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read: Read) -> str:
@@ -141,25 +134,6 @@ def _alike(schema: Schema, telling: Sequence[str], dialect: Dialect) -> dict[str
     every = [f.name for f in schema if not isinstance(f.type, Map)]
     how = "=" if telling else dialect.same
     return {dialect.quote(name): how for name in telling or every}
-
-
-def _replaced(
-    base: str,
-    changes: str,
-    key: Sequence[str],
-    schema: Schema,
-    wanted: Schema,
-    dialect: Dialect,
-) -> str:
-    """Stored rows whose keys are not taken away, and the rows that came."""
-    names = _names(schema, dialect, "a")
-    total = f"SELECT {names} FROM {changes} AS a GROUP BY {names} HAVING SUM(a.{WEIGHT})"
-    same = " AND ".join(f"p.{name} = m.{name}" for name in map(dialect.quote, key))
-    stayed = (
-        f"SELECT {_names(wanted, dialect, 'p')} FROM {base} AS p {dialect.anti_join}"
-        f" ({total} < 0) AS m ON {same}"
-    )
-    return f"{stayed} UNION ALL SELECT {_names(wanted, dialect, 'n')} FROM ({total} > 0) AS n"
 
 
 def _split(
