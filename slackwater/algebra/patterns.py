@@ -16,6 +16,20 @@ def null_aware_key(node: Join) -> tuple[Expr, Expr] | None:
         return None
     if not (isinstance(unknown, Call) and unknown.name == "is_null" and unknown.args[0] is equal):
         return None
+    return _sides(equal, node)
+
+
+def membership_key(node: Join) -> tuple[Expr, Expr] | None:
+    """The two sides of `x IN (query)`: a semi join on x = y, alone."""
+    parts = conjuncts(node.condition)
+    if node.how != "semi" or len(parts) != 1:
+        return None
+    equal = parts[0]
+    return _sides(equal, node) if isinstance(equal, Call) and equal.name == "=" else None
+
+
+def _sides(equal: Call, node: Join) -> tuple[Expr, Expr] | None:
+    """The side of an equality that reads the left input, and the one that reads the right."""
     for outer, inner in (equal.args, equal.args[::-1]):
         if _reads(outer, 0, node.left.width) and _reads(inner, node.left.width, None):
             return outer, inner

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from slackwater.algebra.expr import Column, Expr, columns, conjuncts, shift, substitute
+from slackwater.algebra.expr import (
+    Column,
+    Expr,
+    columns,
+    conjuncts,
+    shift,
+    substitute,
+    used_columns,
+)
 from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relation
 
 
@@ -25,6 +33,26 @@ class Block:
     def width(self) -> int:
         """How many columns the inputs have together."""
         return sum(leaf.width for leaf in self.leaves)
+
+    def values(self) -> tuple[int, ...]:
+        """Inputs that are one value each, which one condition reads, besides at least one other
+        input. A value can stand in its condition as a subquery."""
+        found = tuple(i for i in range(len(self.leaves)) if self._is_value(i))
+        return found[len(found) == len(self.leaves) :]
+
+    def _is_value(self, leaf: int) -> bool:
+        value = self.leaves[leaf]
+        place = sum(other.width for other in self.leaves[:leaf])
+        readers = [c for c in self.conditions if place in used_columns(c)]
+        read = place in used_columns(*self.row)
+        return value.width == 1 and is_one_row(value) and len(readers) == 1 and not read
+
+
+def is_one_row(relation: Relation) -> bool:
+    """Does it have exactly one row, whatever it reads?"""
+    while isinstance(relation, Project):
+        relation = relation.input
+    return isinstance(relation, Aggregate) and not relation.keys
 
 
 def block_of(node: Relation, apart: Callable[[Relation], bool]) -> Block | None:

@@ -1,7 +1,7 @@
 """Any relation as one SQL statement, for either engine.
 
-Each distinct operator is written once, under a name `n0`, `n1`, … with columns `c0`, `c1`, …, in
-order from the inputs up: as a common table expression, or where it is read.
+Each distinct operator is written once, under a name `n0`, `n1`, … in order from the inputs up: as a
+common table expression, or where it is read. What its columns are called, `Labels` says.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from slackwater.algebra.expr import Column, Expr, SparkCall, conjunction
-from slackwater.algebra.patterns import null_aware_key
+from slackwater.algebra.patterns import membership_key, null_aware_key
 from slackwater.algebra.relation import (
     Aggregate,
     Bag,
@@ -33,8 +33,9 @@ from slackwater.algebra.relation import (
 )
 from slackwater.engine.blocks import Block, block_of
 from slackwater.engine.dialects import Dialect
+from slackwater.engine.labels import Labels
 from slackwater.engine.null_safe import equal_keys
-from slackwater.engine.outward import joined
+from slackwater.engine.outward import Input, joined
 from slackwater.engine.programs import HEAVY, Part, Program
 from slackwater.engine.sharing import Sharing, reads_change
 from slackwater.engine.spark_sql import fill
@@ -100,20 +101,21 @@ class _Compiler:
     blocks: dict[Relation, Block | None] = field(default_factory=dict)
     sharing: Sharing = field(init=False)
     texts: Texts = field(init=False)
+    labels: Labels = field(init=False)
 
     def __post_init__(self) -> None:
         self.texts = Texts(self._needs)
+        self.labels = Labels(self._block)
 
     def statement(self, relation: Relation, names: Sequence[str] | None) -> str:
         """The statement that delivers a relation."""
         relation, picks, keys = _delivery(relation)
         top = self.name_of(relation)
         labels = names or [f"c{i}" for i in range(len(picks))]
-        quote = self.dialect.quote
-        items = [f"{top}.c{i} AS {quote(n)}" for i, n in zip(picks, labels, strict=True)]
+        row, quote = self.row(relation, top), self.dialect.quote
+        items = [f"{row[i]} AS {quote(n)}" for i, n in zip(picks, labels, strict=True)]
         order = ""
         if keys:
-            row = self.row(relation, top)
             order = " ORDER BY " + ", ".join(self.dialect.render(k, row) for k in keys)
         select = f"SELECT {', '.join(items) or '1'} FROM {self.texts.named(relation)}{order}"
         return self.texts.with_clause([relation]) + select
@@ -168,12 +170,19 @@ class _Compiler:
         """The columns of a block's inputs, its FROM and WHERE, and a hint for its SELECT."""
         small = [i for i, leaf in enumerate(block.leaves) if self.sharing.is_small(leaf)]
         if self.dialect.broadcast and self.broadcast and small and len(block.leaves) > 1:
-            texts = [self.texts.table(leaf) for leaf in block.leaves]
-            few = [self._is_few(leaf) for leaf in block.leaves]
-            return joined(block, small[0], texts, few, self.dialect)
+            inputs = [
+                Input(self.texts.table(leaf), self._quoted(leaf), self._is_few(leaf))
+                for leaf in block.leaves
+            ]
+            return joined(block, small[0], inputs, self.dialect)
         row: list[str] = []
         names = []
+        values = block.values() if self.dialect.scalar_subqueries else ()
         for i, leaf in enumerate(block.leaves):
+            if i in values:
+                (value,) = self.row(leaf, "v")
+                row.append(f"(SELECT {value} FROM {self.texts.table(leaf)} AS v)")
+                continue
             row += self.row(leaf, f"t{i}")
             names.append(f"{self.texts.table(leaf)} AS t{i}")
         where = self.dialect.predicate(conjunction(block.conditions), row)
@@ -192,19 +201,23 @@ class _Compiler:
         block = self._block(node)
         assert block is not None
         row, source, hint = self._from(block)
-        return f"SELECT {hint}{self.items(block.row, row)} {source}"
+        return f"SELECT {hint}{self.items(node, block.row, row)} {source}"
+
+    def _quoted(self, node: Relation) -> list[str]:
+        return [self.dialect.quote(label) for label in self.labels.of(node)]
 
     def row(self, relation: Relation, alias: str) -> list[str]:
         """The texts of a relation's columns under an alias."""
-        return [f"{alias}.c{i}" for i in range(relation.width)]
+        return [f"{alias}.{label}" for label in self._quoted(relation)]
 
-    def items(self, exprs: Sequence[Expr], row: list[str], start: int = 0) -> str:
-        """A select list: the expressions as c0, c1, …"""
-        return self.labelled([self.dialect.render(e, row) for e in exprs], start)
+    def items(self, node: Relation, exprs: Sequence[Expr], row: list[str]) -> str:
+        """A select list: the expressions as a relation's columns."""
+        return self.labelled(node, [self.dialect.render(e, row) for e in exprs])
 
-    def labelled(self, texts: Sequence[str], start: int = 0) -> str:
+    def labelled(self, node: Relation, texts: Sequence[str]) -> str:
         """A select list of ready texts. A row without columns still needs one in SQL."""
-        return ", ".join(f"{t} AS c{start + i}" for i, t in enumerate(texts)) or "1 AS none"
+        named = zip(texts, self._quoted(node), strict=True)
+        return ", ".join(f"{text} AS {label}" for text, label in named) or "1 AS none"
 
     def below(self, node: Relation, position: int = 0) -> tuple[str, list[str]]:
         """An input as it stands in FROM, and its row."""
@@ -220,16 +233,16 @@ class _Compiler:
         if node.source not in self.inputs:
             raise InternalError(f"'{node.name}' has no input")
         stored = [self.dialect.stored(f, f"s.{self.dialect.quote(f.name)}") for f in node.fields]
-        return f"SELECT {self.labelled(stored)} FROM {self.inputs[node.source]} AS s"
+        return f"SELECT {self.labelled(node, stored)} FROM {self.inputs[node.source]} AS s"
 
     @text.register
     def _(self, node: Values) -> str:
         if not node.rows:
-            return empty(self.dialect, node.fields)
+            return empty(self.dialect, node.fields, self._quoted(node))
         rows = [[self.dialect.render(e, []) for e in row] for row in node.rows]
         if len(rows) == 1:
-            return f"SELECT {self.labelled(rows[0])}"
-        columns = ", ".join(f"c{i}" for i in range(node.width))
+            return f"SELECT {self.labelled(node, rows[0])}"
+        columns = ", ".join(self._quoted(node))
         body = ", ".join(f"({', '.join(row)})" for row in rows)
         return f"SELECT * FROM (VALUES {body}) AS v({columns})"
 
@@ -244,13 +257,12 @@ class _Compiler:
             return self._selected(node)
         left, right = self.texts.table(node.left), self.texts.table(node.right)
         rows = self.row(node.left, "l") + self.row(node.right, "r")
-        if node.how == "anti" and (pair := null_aware_key(node)):
-            outer = self.dialect.render(pair[0], rows)
-            inner = self.dialect.render(pair[1], rows)
-            kept = self.labelled(rows[: node.left.width])
-            # an empty subquery keeps every row, NULLs too; both engines know NOT IN
+        if pair := self._tested_by_value(node):
+            outer, inner = (self.dialect.render(side, rows) for side in pair)
+            word = "NOT IN" if node.how == "anti" else "IN"
+            kept = self.labelled(node, rows[: node.left.width])
             return (
-                f"SELECT {kept} FROM {left} l WHERE {outer} NOT IN (SELECT {inner} FROM {right} r)"
+                f"SELECT {kept} FROM {left} l WHERE {outer} {word} (SELECT {inner} FROM {right} r)"
             )
         if self.dialect.prunes_by_equality and (found := equal_keys(node)):
             return self._semi_join(node, *found)
@@ -265,19 +277,32 @@ class _Compiler:
         shown = rows[: node.width]
         hint = self.dialect.broadcast.format("r") if self._is_few(node.right) else ""
         return (
-            f"SELECT {hint}{self.labelled(shown)} FROM {left} l {words[node.how]} {right} r"
+            f"SELECT {hint}{self.labelled(node, shown)} FROM {left} l {words[node.how]} {right} r"
             f" ON {condition}"
         )
+
+    def _tested_by_value(self, node: Join) -> tuple[Expr, Expr] | None:
+        """The value of a row that is tested by [NOT] IN, and the values it is looked for among.
+
+        An empty subquery keeps every row of NOT IN, NULLs too; both engines know it. From IN Spark
+        infers more than from a join; of a small right side it is told to send it to the left.
+        """
+        if node.how == "anti":
+            return null_aware_key(node)
+        if not self.dialect.infers_from_in or self._is_few(node.right):
+            return None
+        return membership_key(node)
 
     def _semi_join(self, node: Join, equal: Expr, missed: int | None) -> str:
         """By `=`, and apart from it by keys that are NULL."""
         left, right = self.texts.table(node.left), self.texts.table(node.right)
         rows = self.row(node.left, "l") + self.row(node.right, "r")
-        join = f"SELECT {self.labelled(rows[: node.width])} FROM {left} l {self.dialect.semi_join}"
+        shown = self.labelled(node, rows[: node.width])
+        join = f"SELECT {shown} FROM {left} l {self.dialect.semi_join}"
         text = f"{join} {right} r ON {self.dialect.predicate(equal, rows)}"
         if missed is None:
             return text
-        nulls = f"(SELECT * FROM {right} WHERE c{missed} IS NULL)"
+        nulls = f"(SELECT * FROM {right} WHERE {self._quoted(node.right)[missed]} IS NULL)"
         condition = self.dialect.predicate(node.condition, rows)
         return f"{text} UNION ALL {join} {nulls} r ON {condition}"
 
@@ -285,24 +310,21 @@ class _Compiler:
     def _(self, node: Aggregate) -> str:
         if not node.keys and not node.aggs:
             _, source, hint = self._from(self._block(node) or Block((node.input,), ()))
-            return f"SELECT {self.labelled([])} FROM (SELECT {hint}count(*) AS n {source}) AS g"
+            return f"SELECT 1 AS none FROM (SELECT {hint}count(*) AS n {source}) AS g"
         group = ", ".join(str(i + 1) for i in range(len(node.keys)))
         clause = f" GROUP BY {group}" if group else ""
         return f"{self._selected(node)}{clause}"
 
     @text.register
     def _(self, node: Union) -> str:
-        parts = [
-            f"SELECT {self.labelled(self.row(p, self.texts.names[p]))} FROM {self.texts.named(p)}"
-            for p in node.parts
-        ]
+        parts = [f"SELECT {self._renamed(node, p)} FROM {self.texts.named(p)}" for p in node.parts]
         return " UNION ALL ".join(parts)
 
     @text.register
     def _(self, node: SetOp) -> str:
         word = node.how.upper() + (" ALL" if node.all else "")
         sides = [
-            f"SELECT {self.labelled(self.row(p, self.texts.names[p]))} FROM {self.texts.named(p)}"
+            f"SELECT {self._renamed(node, p)} FROM {self.texts.named(p)}"
             for p in (node.left, node.right)
         ]
         return f" {word} ".join(sides)
@@ -310,18 +332,18 @@ class _Compiler:
     @text.register
     def _(self, node: Distinct) -> str:
         name, row = self.below(node)
-        return f"SELECT DISTINCT {self.labelled(row)} FROM {name}"
+        return f"SELECT DISTINCT {self.labelled(node, row)} FROM {name}"
 
     @text.register
     def _(self, node: Window) -> str:
         name, row = self.below(node)
-        calls = self.items(node.calls, row, start=len(row))
-        return f"SELECT {', '.join([self.labelled(row), calls] if row else [calls])} FROM {name}"
+        calls = [self.dialect.render(call, row) for call in node.calls]
+        return f"SELECT {self.labelled(node, [*row, *calls])} FROM {name}"
 
     @text.register
     def _(self, node: Sort) -> str:
         name, row = self.below(node)
-        return f"SELECT {self.labelled(row)} FROM {name}"
+        return f"SELECT {self.labelled(node, row)} FROM {name}"
 
     @text.register
     def _(self, node: TopK) -> str:
@@ -330,7 +352,7 @@ class _Compiler:
         order = f" ORDER BY {keys}" if keys else ""
         limit = f" LIMIT {node.limit}" if node.limit is not None else ""
         offset = f" OFFSET {node.offset}" if node.offset else ""
-        return f"SELECT {self.labelled(row)} FROM {name}{order}{limit}{offset}"
+        return f"SELECT {self.labelled(node, row)} FROM {name}{order}{limit}{offset}"
 
     @text.register
     def _(self, node: Expand) -> str:
@@ -346,27 +368,29 @@ class _Compiler:
             )
             texts.append(f"CASE e.i {whens} END")
         numbers = ", ".join(f"({i})" for i in range(len(node.projections)))
-        return f"SELECT {self.labelled(texts)} FROM {name} CROSS JOIN (VALUES {numbers}) AS e(i)"
+        shown = self.labelled(node, texts)
+        return f"SELECT {shown} FROM {name} CROSS JOIN (VALUES {numbers}) AS e(i)"
 
     @text.register
     def _(self, node: Bag) -> str:
         name, row = self.below(node)
         weight, keys = row[-1], row[:-1]
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
-        total = f"CAST(SUM({weight}) AS BIGINT) AS w"
+        total = f"CAST(SUM({weight}) AS BIGINT) AS {_TOTAL}"
         summed = f"SELECT {', '.join([*keys, total])} FROM {name}{group} HAVING SUM({weight}) > 0"
-        shown = self.labelled([f"t.c{i}" for i in range(len(keys))])
-        return f"SELECT {shown} FROM ({summed}) AS t {self.dialect.repeat.format(weight='t.w')}"
+        shown = self.labelled(node, [f"t.{label}" for label in self._quoted(node)])
+        repeat = self.dialect.repeat.format(weight=f"t.{_TOTAL}")
+        return f"SELECT {shown} FROM ({summed}) AS t {repeat}"
 
     @text.register
     def _(self, node: Generate) -> str:
         name, row = self.below(node)
         assert isinstance(node.generator, SparkCall)
         call = self.dialect.render(node.generator, row)
-        made = ", ".join(f"c{len(row) + i}" for i in range(len(node.added)))
+        added = self._quoted(node)[len(row) :]
         outer = "OUTER " if node.outer else ""
-        shown = self.labelled([*row, *(f"g.c{len(row) + i}" for i in range(len(node.added)))])
-        return f"SELECT {shown} FROM {name} LATERAL VIEW {outer}{call} g AS {made}"
+        shown = self.labelled(node, [*row, *(f"g.{label}" for label in added)])
+        return f"SELECT {shown} FROM {name} LATERAL VIEW {outer}{call} g AS {', '.join(added)}"
 
     @text.register
     def _(self, node: Opaque) -> str:
@@ -375,11 +399,19 @@ class _Compiler:
             fields = zip(self.row(part, self.texts.names[part]), part.schema, strict=True)
             shown = ", ".join(f"{c} AS {self.dialect.quote(f.name)}" for c, f in fields)
             inputs.append(f"(SELECT {shown} FROM {self.texts.named(part)})")
-        columns = ", ".join(f"c{i}" for i in range(node.width))
+        columns = ", ".join(self._quoted(node))
         return f"SELECT * FROM ({fill(node.text, inputs)}) AS o({columns})"
 
+    def _renamed(self, node: Relation, part: Relation) -> str:
+        """The columns of one of several inputs as those of an operator over all."""
+        return self.labelled(node, self.row(part, self.texts.names[part]))
 
-def empty(dialect: Dialect, schema: Schema) -> str:
-    """No rows, with columns c0, c1, … of the schema's types."""
-    nulls = [f"CAST(NULL AS {dialect.type_name(f.type)}) AS c{i}" for i, f in enumerate(schema)]
+
+_TOTAL = "__total"
+
+
+def empty(dialect: Dialect, schema: Schema, labels: Sequence[str]) -> str:
+    """No rows, with columns of the schema's types."""
+    types = [f"CAST(NULL AS {dialect.type_name(f.type)})" for f in schema]
+    nulls = [f"{null} AS {label}" for null, label in zip(types, labels, strict=True)]
     return f"SELECT {', '.join(nulls) or '1 AS none'} WHERE FALSE"

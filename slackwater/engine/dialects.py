@@ -27,6 +27,8 @@ class Dialect:
     broadcast: str  # hint that some inputs are small
     prunes_by_equality: bool  # does a scan read less where keys are compared by `=` alone?
     cte_hints: bool  # can it be told whether to compute a common table expression once?
+    scalar_subqueries: bool  # is one value better found first than joined?
+    infers_from_in: bool  # does it infer more from `x IN (query)` than from a semi join?
 
 
 def _quote_local(name: str) -> str:
@@ -52,6 +54,8 @@ SPARK = Dialect(
     broadcast="/*+ BROADCAST({}) */ ",
     prunes_by_equality=False,
     cte_hints=False,
+    scalar_subqueries=True,
+    infers_from_in=True,
 )
 
 LOCAL = Dialect(
@@ -68,4 +72,6 @@ LOCAL = Dialect(
     broadcast="",
     prunes_by_equality=True,
     cte_hints=True,
+    scalar_subqueries=False,
+    infers_from_in=False,
 )

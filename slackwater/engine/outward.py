@@ -7,11 +7,22 @@ must be a good one: each input is joined by an equality with those before it, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from slackwater.algebra.expr import Call, Expr, conjunction, used_columns
 from slackwater.engine.blocks import Block
 from slackwater.engine.dialects import Dialect
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a block as it stands in FROM, the names of its columns, and whether it has few
+    rows."""
+
+    text: str
+    labels: Sequence[str]
+    few: bool
 
 
 def order(block: Block, start: int) -> list[int]:
@@ -31,26 +42,26 @@ def order(block: Block, start: int) -> list[int]:
 
 
 def joined(
-    block: Block, start: int, names: Sequence[str], few: Sequence[bool], dialect: Dialect
+    block: Block, start: int, inputs: Sequence[Input], dialect: Dialect
 ) -> tuple[list[str], str, str]:
     """The texts of the block's columns, its FROM and WHERE, and the hint for its SELECT.
 
-    `few` tells which inputs have few rows; at each join that side is sent to the other, or else
-    what the joins before it give.
+    At each join the input with few rows is sent to the other side, or else what the joins before
+    it give.
     """
     starts = [0, *accumulate(leaf.width for leaf in block.leaves)]
     first, *others = order(block, start)
-    inner = names[first]
-    known = {starts[first] + j: f"c{j}" for j in range(block.leaves[first].width)}
+    inner = inputs[first].text
+    known = {starts[first] + j: label for j, label in enumerate(inputs[first].labels)}
     waiting = list(block.conditions)
     for i in others:
         here = {c: f"a.{text}" for c, text in known.items()}
-        here |= {starts[i] + j: f"t.c{j}" for j in range(block.leaves[i].width)}
+        here |= {starts[i] + j: f"t.{label}" for j, label in enumerate(inputs[i].labels)}
         row = [here.get(c, "") for c in range(block.width)]
         now = [c for c in waiting if used_columns(c) <= set(here)]
         waiting = [c for c in waiting if c not in now]
-        source = f"FROM {inner} AS a CROSS JOIN {names[i]} AS t{_where(now, row, dialect)}"
-        hint = dialect.broadcast.format("t" if few[i] else "a")
+        source = f"FROM {inner} AS a CROSS JOIN {inputs[i].text} AS t{_where(now, row, dialect)}"
+        hint = dialect.broadcast.format("t" if inputs[i].few else "a")
         later = used_columns(*block.row, *waiting) & set(here)
         items = ", ".join(f"{here[c]} AS x{c}" for c in sorted(later)) or "1 AS x"
         inner = f"(SELECT {hint}{items} {source})"
