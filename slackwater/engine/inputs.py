@@ -38,7 +38,7 @@ def content(
     """FROM text for the multiset of rows that the segments add up to: the columns of `schema` that
     are `wanted` (all, if None). The columns of the `key`, if there is one, are never NULL."""
     wanted = schema if wanted is None else wanted
-    read = _filling(read, dialect)
+    read = _filling(_whole(read, schema), dialect)
     live = [s for s in segments if s.rows]
     if not live:
         return f"({_no_rows(wanted, dialect)})"
@@ -72,6 +72,18 @@ def weighted(segments: Sequence[Segment], schema: Schema, dialect: Dialect, read
 def with_ones(source: str) -> str:
     """FROM text for plain rows, each with the weight one."""
     return f"(SELECT f.*, CAST(1 AS BIGINT) AS {WEIGHT} FROM {source} AS f)"
+
+
+def _whole(read: Read, schema: Schema) -> Read:
+    """Reads files under all columns that they have: Spark takes the columns that are wanted of them
+    for that part of their size, and of files with few columns for all of it, and then sends no
+    rows to others that could be sent."""
+
+    def whole(segments: Sequence[Segment], wanted: Schema) -> str:
+        lacking = {name for segment in segments for name in segment.missing}
+        return read(segments, tuple(f for f in schema if f.name not in lacking))
+
+    return whole
 
 
 def _filling(read: Read, dialect: Dialect) -> Read:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slackwater.algebra.relation import Relation, Scan
+from slackwater.catalog.model import Table
 from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate, remembered_as
 from slackwater.planner.placement import not_local
 from slackwater.stats.cost import MEASURES, Work, step_work
@@ -21,6 +22,9 @@ from slackwater.work.upkeep import Following, Upkeep
 
 BYTES_PER_ROW = 40
 """Of files of others, whose rows are not counted."""
+BY_KEY = 0.25
+"""A row that is looked up by its key, among the few that went, takes so much of what it takes to be
+hashed, or to be compared with them and added up."""
 START = {"cpu": 12.0, "latency": 8.0}
 """Seconds that Spark takes to start."""
 
@@ -129,7 +133,8 @@ class Costing:
 
     def merged(self, scan: Scan) -> float:
         """What is hashed to read a table or view whose segments take rows away again: each stored
-        row is looked up, and rows of segments with weights are added up by all their columns."""
+        row is looked up, by its key if it has one, and rows of segments with weights are added up
+        by all their columns."""
         id, time = split(scan.source)
         if time or self._interval.external(id) is not None:
             return 0.0
@@ -137,7 +142,9 @@ class Costing:
         weighted = sum(s.rows for s in segments if s.min_weight < 0)
         if not weighted:
             return 0.0
-        return sum(s.rows for s in segments) + weighted * scan.width
+        stored = self._interval.world.snapshot.get(id)
+        looked_up = BY_KEY if isinstance(stored, Table) and stored.key else 1.0
+        return looked_up * sum(s.rows for s in segments) + weighted * scan.width
 
     def _measure(self, relation: Relation) -> None:
         """Know the rows of what a relation scans."""
