@@ -61,6 +61,14 @@ def test_a_rate_that_has_changed_is_the_new_one() -> None:
     assert off(ahead(history, 400 * MINUTE, 5 * MINUTE), 5000) < 0.05
 
 
+def test_a_batch_right_after_the_load_is_no_rate() -> None:
+    """Predictions from these few seconds would have been off by thousands of times."""
+    times = [0, *(1 + i * HOUR for i in range(12))]
+    expected = ahead(inserted(times, [1e6] + [100] * 12), 12 * HOUR, 3 * HOUR)
+    assert off(expected, 300) < 0.01
+    assert expected.error < 0.6
+
+
 def test_kinds_of_change_keep_their_shares() -> None:
     history = [Arrived(moment(0), Change(inserts=1e6))]
     history += [Arrived(moment(i * MINUTE), Change(60, 30, 10)) for i in range(1, 101)]
