@@ -77,6 +77,12 @@ def predict(history: Sequence[Arrived], start: datetime, end: datetime) -> Expec
     return Expected(_mix(past).times(rows), error, name)
 
 
+def batches(history: Sequence[Arrived], start: datetime, end: datetime) -> Expected:
+    """How many batches arrive, whatever their size: fewer than one where that is not sure."""
+    ones = [Arrived(a.at, Change(inserts=1.0)) for a in history if a.rows.rows > 0]
+    return predict(ones, start, end)
+
+
 def curve(history: Sequence[Arrived], start: datetime, end: datetime, parts: int) -> Floats:
     """The share of the expected rows that is there at the begin, and after each of so many even
     parts: `parts + 1` numbers from 0 to 1."""

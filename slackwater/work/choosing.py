@@ -105,13 +105,13 @@ class _Choosing:
         return [c for effort in planned.efforts for c in self._costing.candidates(effort)]
 
     def _under_budget(self, keeping: Keeping, by_cost: bool) -> Choice:
-        """By changes with the states that are there, or anew; either way with those that are kept
-        for what comes next, which have to be built where they are not there."""
-        anew = self._plan
-        in_full = FULL if anew.kept or self._impossible else PLAIN
+        """By changes with the states that are there, or anew; either way with those that are then
+        worth keeping for what comes next, which have to be built where they are not there. What
+        counts is the cost now, and that of the refreshes to come with what is kept."""
+        in_full = FULL if self._plan.kept or self._impossible else PLAIN
         there = {s.id for s in keeping.now.kept}
-        new = [s for s in anew.kept if s.id not in there]
-        building = anew if new else None
+        new = [s for s in keeping.next.kept if s.id not in there]
+        building = keeping.next if new else None
         if not by_cost and self._is_small():
             chosen = Candidate(in_full if self._impossible else INCREMENTAL, "")
             if self._impossible:
@@ -120,12 +120,13 @@ class _Choosing:
         planned = self._by_stored(keeping, self._with_kept(in_full, by_cost))
         candidates = self._candidates(planned)
         engine = self._upkeep.world.house.runner.placement
-        work = self._costing.of_building(new, anew)
+        work = self._costing.of_building(new, keeping.next)
         cost = self._costing.seconds_to_build(work, "spark" if engine == "spark" else "local")
-        possible = [c for c in candidates if not c.reasons]
+        more = {method: keeping.seconds_ahead(method) for method in (INCREMENTAL, FULL, PLAIN)}
+        more[INCREMENTAL] += cost
         chosen = min(
-            possible,  # in a tie, changes are followed: they come first
-            key=lambda c: c.cpu + cost if c.method == INCREMENTAL else c.cpu,
+            (c for c in candidates if not c.reasons),  # in a tie, changes are followed
+            key=lambda c: c.cpu + more[c.method],
             default=Candidate(in_full if self._impossible else INCREMENTAL, ""),
         )
         if self._is_load:  # by the size of what is read
@@ -133,18 +134,21 @@ class _Choosing:
         way = planned.ways.get(chosen.method)
         return Choice(chosen, candidates, way, None if way is None else building)
 
-    def _by_stored(self, keeping: Keeping, in_full: Effort) -> Planned:
+    def _by_stored(self, keeping: Keeping, in_full: Sequence[Effort]) -> Planned:
         if self._is_load:
-            return Planned((Effort(INCREMENTAL, reasons=self._impossible), in_full))
+            return Planned((Effort(INCREMENTAL, reasons=self._impossible), *in_full))
         way = self._upkeep.following(keeping.now)
         by_changes = self._costing.by_changes(INCREMENTAL, way, self._impossible)
-        return Planned((by_changes, in_full), {INCREMENTAL: way})
+        return Planned((by_changes, *in_full), {INCREMENTAL: way})
 
-    def _with_kept(self, method: str, by_cost: bool) -> Effort:
+    def _with_kept(self, method: str, by_cost: bool) -> list[Effort]:
+        """Computing anew with the states that are then kept, and without any."""
         if not by_cost and not self._impossible:
-            return Effort(method, reasons=("CHANGES_ARE_FOLLOWED",))
+            return [Effort(method, reasons=("CHANGES_ARE_FOLLOWED",))]
         found = self._costing.in_full(self._plan, self._upkeep.anew(self._plan))
-        return replace(found, method=method)
+        if method == PLAIN or not by_cost:
+            return [replace(found, method=method)]
+        return [found, self._costing.without_states(zset.with_weight(self._plan.root))]
 
     def _is_small(self) -> bool:
         interval, runner = self._upkeep.interval, self._upkeep.world.house.runner

@@ -275,7 +275,7 @@ def _planned(upkeep: Upkeep, reasons: list[str]) -> tuple[Maintenance, list[str]
     upkeep.keeping = kept_under_budget(upkeep, plan, anew=bool(reasons))
     if upkeep.keeping is not None:
         missing = [] if upkeep.keeping.is_possible else [MISSING]
-        return upkeep.keeping.next, reasons or missing
+        return upkeep.keeping.afresh, reasons or missing
     return plan, reasons or ([MISSING] if upkeep.missing(plan) else [])
 
 
