@@ -158,16 +158,18 @@ class Keeping:
     def room(self, method: str) -> Room:
         """What the next refresh keeps, by a method, as far as one can tell."""
         taken = sum(self._stakes.bytes.stored(s) for s in self.upkeep.known)
-        plans = {INCREMENTAL: self.next, FULL: self.afresh}
-        kept = {s.node.digest(): s.name for s in plans[method].kept} if method in plans else {}
+        plan = self.next if method == INCREMENTAL else self.afresh
+        kept = {s.node.digest(): s.name for s in plan.kept} if method != PLAIN else {}
         sizes = self._stakes.sizes(method == FULL) if kept else {}
         states = tuple((name, round(sizes[s].bytes)) for s, name in kept.items() if s in sizes)
         gone = tuple(known.kind for s, known in self.upkeep.known.items() if s not in kept)
         return Room(self.budget, round(taken), states, gone)
 
-    def told(self, measured: Mapping[str, float], kept: Collection[str]) -> dict[str, Any]:
-        """What became of the states, as plain data; `measured` are the bytes of those written."""
-        plans = (self.now, self.next, self.afresh)
+    def told(
+        self, measured: Mapping[str, float], kept: Collection[str], mode: str
+    ) -> dict[str, Any]:
+        """What became of the states, as plain data; `measured` are the bytes of those there are."""
+        plans = (self.now, self.afresh if mode == "full" else self.next)
         names = {s.node.digest(): s.name for plan in plans for s in plan.kept}
         names = {s: known.kind for s, known in self.upkeep.known.items()} | names
         gone = [s for s in dict.fromkeys([*self.upkeep.known, *measured]) if s not in kept]

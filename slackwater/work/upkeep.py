@@ -277,7 +277,7 @@ class Upkeep:
         gone = {ids[s] for s in ids if s not in kept}
         updates = [u for u in done.updates if _id(u) not in gone]
         updates += [Drop(s.id) for s in self.known.values() if s.id in gone]
-        return replace(done, updates=updates, states=self.keeping.told(measured, kept))
+        return replace(done, updates=updates, states=self.keeping.told(measured, kept, done.mode))
 
     def _left(self, updates: list[model.Update]) -> dict[str, str]:
         """The states that there are after some updates, by signature."""
