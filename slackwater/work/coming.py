@@ -28,6 +28,10 @@ LIKELY = 0.5
 """A source is expected to change that is so many times as likely to as the likeliest, or more:
 every one that is expected to takes away from what states can save."""
 
+NEWEST = 200
+"""So many batches of a table are looked at: reading more takes as long as a small refresh, and what
+comes more often than they tell has changed at any refresh."""
+
 
 @dataclass(frozen=True)
 class Said:
@@ -65,7 +69,7 @@ class Coming:
         for id in view.depends if due is not None else ():
             source = world.snapshot.get(id)
             if isinstance(source, Table) and due is not None:
-                past = history(world, source)
+                past = history(world, source, NEWEST)
                 yield id, Said(batches(past, now, due), predict(past, now, due))
 
 
