@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.stats.arrival import NOTHING, Arrived, Expected, curve, predict
+from slackwater.stats.arrival import NOTHING, Arrived, Expected, batches, curve, predict
 from slackwater.stats.rows import Change
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -38,6 +38,16 @@ def off(expected: Expected, truth: float) -> float:
 
 def share(history: list[Arrived], start: float, seconds: float, parts: int) -> np.ndarray:
     return curve(history, moment(start), moment(start + seconds), parts)
+
+
+def test_batches_are_counted_whatever_their_size() -> None:
+    """Rows peter out, batches do not; and one a week is a seventh of one a day."""
+    late = inserted(np.arange(6) * HOUR, [9e5, 9e4, 9e3, 900, 90, 9])
+    assert batches(late, moment(5 * HOUR), moment(6 * HOUR)).change.rows == pytest.approx(1)
+    assert ahead(late, 5 * HOUR, HOUR).change.rows < 9
+    weekly = inserted(np.arange(6) * 7 * DAY, [100] * 6)
+    assert batches(weekly, moment(35 * DAY), moment(36 * DAY)).change.rows == pytest.approx(1 / 7)
+    assert batches([], moment(0), moment(DAY)) == NOTHING
 
 
 # -- steady

@@ -6,6 +6,7 @@ refreshes of these tests take, so that the same is decided on any machine.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -126,6 +127,21 @@ def test_a_single_surprise_after_many_that_were_right_does_not_lose_what_is_dear
         _refreshed(db, ORDERS, 100_000 * i)
     assert _refreshed(db, ("orders", "nations"), 500_000) == (INCREMENTAL, {SUMS, PART})
     assert _refreshed(db, ORDERS, 600_000) == (INCREMENTAL, {SUMS, PART})
+
+
+def test_explain_tells_what_computing_anew_would_keep(db: Warehouse) -> None:
+    _view(db)
+    db._house.keeper.arrivals = Expects(db, orders=100)
+    db.refresh("v")
+    for table in ALL:
+        _come(db, table, 100_000, 2 if table == "nations" else 100)
+    lines = db.explain("v").splitlines()
+    assert any(line.startswith("Next:   full on local") for line in lines)
+    assert any(line.startswith("Keeps:  sums by 1 keys, about ") for line in lines)
+    assert "Drops:  rows" in lines
+    found = json.loads(db.explain("v", "json"))["budget"]
+    assert [state["name"] for state in found["states"]] == [SUMS]
+    assert _refreshed(db, (), 0) == (FULL, {SUMS})
 
 
 def test_a_full_refresh_each_time_builds_no_parts_again(db: Warehouse) -> None:
