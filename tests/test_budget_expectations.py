@@ -22,6 +22,7 @@ from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
 from slackwater.service.clock import SimulatedClock
 from slackwater.stats.cost import KINDS, PRIOR, Model
 from slackwater.work.experience import Experience
+from slackwater.work.refreshing import ways
 from tests.test_budget_views import Expects
 
 ROWS = 20_000
@@ -83,6 +84,12 @@ def _refreshed(db: Warehouse, tables: Sequence[str], start: int) -> tuple[str, s
     return report.choice.chosen.method, set(report.states["kept"])
 
 
+def _signatures(db: Warehouse) -> set[str]:
+    """Of the states that are stored."""
+    snapshot = db.catalog.snapshot()
+    return {state.signature for state in snapshot.states(snapshot.views()[0].id)}
+
+
 def _candidates(db: Warehouse) -> dict[str, float]:
     """What each way was expected to cost at the last refresh."""
     event = next(e for e in db.events("v") if e["kind"] == "refresh")
@@ -102,6 +109,40 @@ def test_a_state_that_was_built_in_vain_is_not_built_again_right_away(db: Wareho
     assert found[2:6] == [(FULL, {SUMS})] * 4  # sums are computed anyway, the part would not be
     assert found[6] == (INCREMENTAL, {SUMS})  # it may be chance
     assert found[7:] == [(INCREMENTAL, {SUMS, PART})] * 2
+
+
+def test_states_for_another_change_are_built_when_it_is_foreseen(db: Warehouse) -> None:
+    """Tables that are cleaned one after the other."""
+    _view(db)
+    db._house.keeper.arrivals = Expects(db, orders=100)
+    db.refresh("v")
+    for i in range(1, 4):
+        assert _refreshed(db, ORDERS, 100_000 * i) == (INCREMENTAL, {SUMS, PART})
+    before = _signatures(db)
+    db._house.keeper.arrivals = Expects(db, nations=2)
+    assert _refreshed(db, ORDERS, 400_000) == (INCREMENTAL, {SUMS, PART})
+    assert _signatures(db) != before
+    for i in range(5, 7):
+        assert _refreshed(db, ("nations",), 100_000 * i) == (INCREMENTAL, {SUMS, PART})
+        cost = _candidates(db)
+        assert cost[INCREMENTAL] < 0.5 * cost[PLAIN]
+
+
+def test_states_that_serve_now_are_not_blamed_for_what_others_cost_to_build(
+    db: Warehouse,
+) -> None:
+    """What comes is as expected: if the view is computed anew, then for what is built besides."""
+    _view(db)
+    db._house.keeper.arrivals = Expects(db, orders=100)
+    db.refresh("v")
+    _refreshed(db, ORDERS, 100_000)
+    _come(db, "orders", 200_000, 100)
+    keeping = ways(db._house, db.catalog.snapshot().views()[0]).upkeep.keeping
+    assert keeping is not None
+    ahead = {}
+    for keeping.serves in (False, True):
+        ahead[keeping.serves] = keeping.seconds_ahead(PLAIN)
+    assert ahead[True] > 5 * ahead[False]
 
 
 def test_computing_anew_costs_no_more_than_without_states(db: Warehouse) -> None:

@@ -123,6 +123,7 @@ class _Choosing:
         to_build = self._to_build(new, keeping.next)
         chosen = _clearly(candidates, to_build)
         if chosen is None:
+            keeping.serves = _clearly(candidates) is not None
             candidates += self._candidates(Planned(self._with_kept(keeping, by_cost)))
             chosen = self._cheapest(candidates, keeping, to_build)
         if self._is_load:  # by the size of what is read
@@ -207,7 +208,7 @@ class _Choosing:
         return self._upkeep.higher_order(self._plan)
 
 
-def _clearly(candidates: Sequence[Candidate], to_build: float) -> Candidate | None:
+def _clearly(candidates: Sequence[Candidate], to_build: float = 0.0) -> Candidate | None:
     """Following changes, where computing anew would cost more even without states: which it would
     keep is then not looked at."""
     possible = sorted((c for c in candidates if not c.reasons), key=lambda c: c.cpu)

@@ -46,6 +46,9 @@ class Keeping:
     plan: Maintenance
     budget: int
     anew: bool
+    serves: bool = False
+    """Is following changes with what is stored cheaper now than computing anew without states? Told
+    by who has compared them, before asking what would be kept after computing anew."""
 
     # -- with what it goes on
 
@@ -69,7 +72,7 @@ class Keeping:
         serve that are all built now."""
         after = self._after_changes if method == INCREMENTAL else self._after_anew
         seconds = after.seconds_without if method == PLAIN else after.seconds
-        return self._stakes.serving(anew=True) * seconds
+        return self._serving(anew=True) * seconds
 
     @property
     def is_possible(self) -> bool:
@@ -107,6 +110,12 @@ class Keeping:
     def _stakes(self) -> Stakes:
         return Stakes(self.upkeep, self.plan, self.anew)
 
+    def _serving(self, anew: bool) -> float:
+        return self._stakes.serving(anew, self.serves)
+
+    def _sizes(self, anew: bool) -> dict[str, Kept]:
+        return self._stakes.sizes(anew, self._serving(anew))
+
     def _from(self, anew: bool) -> tuple[Hashable, tuple[float, ...]]:
         """What has to be equal for the same decision, and sizes that have to be alike."""
         rows, stored = self._stakes.rows.values(), self._stakes.bytes.stored
@@ -114,13 +123,13 @@ class Keeping:
         coming = [r.change.rows for r in rows]
         sizes = [*(r.before for r in rows), *coming, *map(stored, known)]
         parts = self.upkeep.world.house.keeper.joined_parts
-        how = (anew, self._follows, parts, round(log2(self._stakes.serving(anew))))
+        how = (anew, self._follows, parts, round(log2(self._serving(anew))))
         changing = tuple(n > 0 for n in coming)
         equal = (self.upkeep.query, self.budget, how, changing, tuple(known))
         return equal, tuple(float(size) for size in sizes)
 
     def _best(self, anew: bool, equal: Hashable, alike: tuple[float, ...]) -> Decision:
-        sizes, keeper = self._stakes.sizes(anew), self.upkeep.world.house.keeper
+        sizes, keeper = self._sizes(anew), self.upkeep.world.house.keeper
         states = self._stakes.everything if keeper.everything else self._chosen(sizes).states
         seconds, without = (
             self._chosen(sizes, dict.fromkeys(kept, Kept(0.0))).cost for kept in (states, ())
@@ -134,7 +143,7 @@ class Keeping:
         for anew in (False, True):
             self.upkeep.world.house.keeper.decided.pop((self.upkeep.view.id, anew), None)
         there = {s: Kept(size) for s, size in measured.items()}
-        return self._chosen(self._stakes.sizes(self.anew), there).states & measured.keys()
+        return self._chosen(self._sizes(self.anew), there).states & measured.keys()
 
     def _chosen(self, sizes: Mapping[str, Kept], there: Mapping[str, Kept] | None = None) -> Point:
         """The cheapest that fits; of those that are there alone, if it is told which."""
@@ -160,7 +169,7 @@ class Keeping:
         taken = sum(self._stakes.bytes.stored(s) for s in self.upkeep.known)
         plan = self.next if method == INCREMENTAL else self.afresh
         kept = {s.node.digest(): s.name for s in plan.kept} if method != PLAIN else {}
-        sizes = self._stakes.sizes(method == FULL) if kept else {}
+        sizes = self._sizes(method == FULL) if kept else {}
         states = tuple((name, round(sizes[s].bytes)) for s, name in kept.items() if s in sizes)
         gone = tuple(known.kind for s, known in self.upkeep.known.items() if s not in kept)
         return Room(self.budget, round(taken), states, gone)

@@ -48,10 +48,11 @@ class Stakes:
         arrivals = self.upkeep.world.house.keeper.arrivals or Coming(self.upkeep.interval)
         return arrivals.expected_changes(self.upkeep.view)
 
-    def serving(self, anew: bool) -> float:
+    def serving(self, anew: bool, serves: bool) -> float:
         """The refreshes that a state is expected to serve which is built now. One that computes
-        everything anew tells itself how far what was expected can be relied on."""
-        return self._lasting.refreshes(self._now_anew if anew else None)
+        everything anew tells itself how far what was expected can be relied on; `serves`: it could
+        be done for less by changes."""
+        return self._lasting.refreshes((serves or self._now_anew) if anew else None)
 
     @cached_property
     def _now_anew(self) -> bool | None:
@@ -128,11 +129,11 @@ class Stakes:
         """Of states, there or not."""
         return StateBytes(self.upkeep, self._events)
 
-    def sizes(self, anew: bool) -> dict[str, Kept]:
+    def sizes(self, anew: bool, serving: float) -> dict[str, Kept]:
         """What each state takes, by signature: its bytes, and for each refresh that it serves the
         part of what it costs to build; all of them, if the view is computed anew."""
         assert self.root is not None  # which finds the candidates
-        found, serving = {}, self.serving(anew)
+        found = {}
         for signature, candidate in self._outline.candidates.items():
             there = signature in self.upkeep.known and not anew
             build = 0.0 if there else self._build_seconds(candidate, anew) / serving
