@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.stats.arrival import NOTHING, Arrived, Expected, curve, predict
+from slackwater.stats.arrival import NOTHING, Arrived, Expected, batches, curve, predict
 from slackwater.stats.rows import Change
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -40,6 +40,16 @@ def share(history: list[Arrived], start: float, seconds: float, parts: int) -> n
     return curve(history, moment(start), moment(start + seconds), parts)
 
 
+def test_batches_are_counted_whatever_their_size() -> None:
+    """Rows peter out, batches do not; and one a week is a seventh of one a day."""
+    late = inserted(np.arange(6) * HOUR, [9e5, 9e4, 9e3, 900, 90, 9])
+    assert batches(late, moment(5 * HOUR), moment(6 * HOUR)).change.rows == pytest.approx(1)
+    assert ahead(late, 5 * HOUR, HOUR).change.rows < 9
+    weekly = inserted(np.arange(6) * 7 * DAY, [100] * 6)
+    assert batches(weekly, moment(35 * DAY), moment(36 * DAY)).change.rows == pytest.approx(1 / 7)
+    assert batches([], moment(0), moment(DAY)) == NOTHING
+
+
 # -- steady
 
 
@@ -59,6 +69,14 @@ def test_a_rate_that_has_changed_is_the_new_one() -> None:
     times = np.arange(400) * MINUTE
     history = inserted(times, [100] * 300 + [1000] * 100)
     assert off(ahead(history, 400 * MINUTE, 5 * MINUTE), 5000) < 0.05
+
+
+def test_a_batch_right_after_the_load_is_no_rate() -> None:
+    """Predictions from these few seconds would have been off by thousands of times."""
+    times = [0, *(1 + i * HOUR for i in range(12))]
+    expected = ahead(inserted(times, [1e6] + [100] * 12), 12 * HOUR, 3 * HOUR)
+    assert off(expected, 300) < 0.01
+    assert expected.error < 0.6
 
 
 def test_kinds_of_change_keep_their_shares() -> None:

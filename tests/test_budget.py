@@ -18,7 +18,6 @@ from slackwater.planner.budget import (
     best,
     choose,
     frontier,
-    share,
     thinned,
 )
 from tests.budget_reference import Grid, by_all_subsets, random_tree
@@ -147,27 +146,3 @@ def test_thinning_keeps_the_smallest_and_the_best_of_each() -> None:
     for ask in (CHANGE, ROWS, CHANGE | ROWS):
         assert min(p.of(ask) for p in few) == min(p.of(ask) for p in many)
     assert list(few) == sorted(few, key=lambda p: p.bytes)
-
-
-@pytest.mark.parametrize("number", range(20))
-def test_one_budget_for_several_views(number: int) -> None:
-    """Near the best over all combinations, never above the budget, better with more room."""
-    trees = [random_tree(f"shared-{number}-{i}", depth=2) for i in range(3)]
-    views = [frontier(root, kept, most_points=None) for root, kept in trees]
-    before = inf
-    for budget in (0, 4, 8, 16, 1000):
-        chosen = share(views, budget)
-        assert sum(p.bytes for p in chosen) <= budget
-        cost = sum(p.cost for p in chosen)
-        least = min(
-            a.cost + b.cost + c.cost
-            for a in views[0]
-            for b in views[1]
-            for c in views[2]
-            if a.bytes + b.bytes + c.bytes <= budget
-        )
-        assert least <= cost + 1e-9
-        assert cost <= 1.5 * least + 1e-9
-        assert cost <= before + 1e-9
-        before = cost
-    assert before == pytest.approx(sum(min(p.cost for p in points) for points in views))

@@ -16,7 +16,7 @@ from slackwater import Warehouse
 from slackwater.catalog.model import View
 from slackwater.stats.cost import KINDS, PRIOR, Model
 from slackwater.stats.rows import Change
-from slackwater.work import keeping
+from slackwater.work import state_bytes
 from slackwater.work.keeper import ALIKE, Decision
 
 ORDERS = 40_000
@@ -113,6 +113,7 @@ def test_with_no_room_changes_are_followed_from_the_tables(db: Warehouse) -> Non
         "kept": [],
         "dropped": [],
         "measured": [],
+        "expected": None,
     }
     assert db.verify("v").equal
 
@@ -138,8 +139,8 @@ def test_a_state_that_turns_out_too_large_is_not_kept(
     db: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even until the next refresh; nor is it tried again."""
-    monkeypatch.setattr(keeping, "FILE_BYTES", 0)
-    monkeypatch.setattr(keeping.Keeping, "_bytes_per_value", 0.001)
+    monkeypatch.setattr(state_bytes, "FILE_BYTES", 0)
+    monkeypatch.setattr(state_bytes.StateBytes, "_per_value", 0.001)
     _view(db, budget="1 KB", refresh="incremental")
     told = db.refresh("v")[0].states
     assert told is not None

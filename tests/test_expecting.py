@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from slackwater import Warehouse
+from slackwater.planner.choice import FULL, INCREMENTAL
+from slackwater.stats.calibrate import Measured
+from slackwater.stats.cost import Model, Work
+from slackwater.stats.recall import Past
 from slackwater.work.expecting import Expectation, batch, expected
 
 BY_KIND = "AS SELECT kind, SUM(amount) AS total FROM sales GROUP BY kind"
@@ -48,6 +53,19 @@ def test_the_views_below_count(db: Warehouse, sales: str) -> None:
 def test_what_waits_already_counts(db: Warehouse, sales: str) -> None:
     db.append("sales", pa.table({"kind": [1], "amount": [1]}))
     assert of(db, "totals").seconds > 0
+
+
+def test_a_way_that_took_longer_may_do_so_again(db: Warehouse, sales: str) -> None:
+    """`totals` was as fast as expected once, and once was not, by whatever way."""
+    work = Work(steps=1, hashed=1e9)
+    one = Model().seconds(work, "local", "latency")
+    past = Past()
+    for method, took in product((INCREMENTAL, FULL), (one, 9 * one)):
+        past.add(method, Measured("local", work, took, took))
+    db._house.experience._pasts["totals"] = past
+    db._house.experience._model = Model()
+    found = of(db, "totals", **{sales: 10_000})
+    assert found.at_most_seconds == found.seconds + found.error_seconds > found.seconds
 
 
 def test_rows_to_come_keep_promised_references(db: Warehouse) -> None:

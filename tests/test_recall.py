@@ -50,6 +50,18 @@ def test_a_fraction_of_a_second_says_little() -> None:
     assert slow.seconds(few, INCREMENTAL, "local") < 1.5 * MODEL.seconds(few, "local")
 
 
+def test_what_took_longer_than_is_expected_is_a_margin() -> None:
+    def error(*took: float) -> float:
+        return _expected(*took).error(INCREMENTAL, "local", "cpu")
+
+    assert error() == 0
+    assert error(ONE, ONE, ONE) == pytest.approx(0, abs=1e-9)
+    assert error(0.1 * ONE) == 0  # nobody is late by what took less
+    assert 0 < error(2 * ONE, ONE) < error(4 * ONE, ONE)
+    assert error(4 * ONE, *[ONE] * 7) < error(*[ONE] * 7, 4 * ONE)  # not long ago counts more
+    assert _expected(4 * ONE).error(PLAIN, "local", "cpu") == 0
+
+
 def test_other_ways_are_not_concerned() -> None:
     dear = _expected(10 * ONE)
     assert _seconds(dear, PLAIN) == ONE

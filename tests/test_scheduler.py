@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ import slackwater
 from slackwater import Warehouse
 from slackwater.catalog.model import ChangeOptions
 from slackwater.errors import StateError, UserError
+from slackwater.service import risks
 from slackwater.service.clock import SimulatedClock
 from slackwater.service.early import Slot
 from slackwater.service.told import Summary, Told
 from slackwater.service.units import Unit
 from slackwater.timing import parse_prices
+from slackwater.work.expecting import Expectation
 from slackwater.work.reports import RefreshReport
 from tests.processes import Child
 
@@ -392,6 +395,43 @@ def test_so_is_one_of_a_result_that_rows_decide(db: Warehouse, clock: SimulatedC
     found = events(db, "goal_at_risk", "counted")
     assert [e["at"][11:16] for e in found] == ["00:00", "00:40"]  # after each result, the next
     assert [e["due"] for e in found] == [None, None]
+
+
+class Taking:
+    """In place of the cost model: each row to come takes so many seconds, more or less."""
+
+    def __init__(self, seconds: float, error: float = 0.0) -> None:
+        self._seconds = seconds
+        self._error = error
+
+    def __call__(self, house: Any, names: Sequence[str], more: Mapping[str, float]) -> Expectation:
+        takes = self._seconds * sum(more.values())
+        return Expectation(takes, takes, self._error * takes)
+
+
+@pytest.mark.parametrize(
+    ("batches", "error", "warned"),
+    [((5, 5, 5), 0.0, False), ((1, 8, 6), 0.0, True), ((5, 5, 5), 0.5, True)],
+)
+def test_it_is_said_sooner_by_as_much_as_expectations_were_off(
+    db: Warehouse,
+    clock: SimulatedClock,
+    monkeypatch: pytest.MonkeyPatch,
+    batches: Sequence[int],
+    error: float,
+    warned: bool,
+) -> None:
+    """As many rows come, at one rate or at another each hour, and cost what was expected or may
+    cost more: 15 rows in three hours, a second each, are allowed 21.5 seconds."""
+    monkeypatch.setattr(risks, "expected", Taking(1.0, error))
+    view(db, "report", schedule="every 3 hours", within="21.5 seconds")
+    for hour in range(9):
+        clock.at(f"2026-01-05 {hour + 1:02}:00", partial(sell, db, batches[hour % 3]))
+    run(db, "2026-01-05 09:00:03")
+    found = [e for e in events(db, "goal_at_risk", "report") if e["due"][11:16] == "12:00"]
+    assert bool(found) is warned
+    for event in found:
+        assert event["expected_seconds"] < 21.5 < event["at_most_seconds"]
 
 
 # -- early runs

@@ -22,8 +22,6 @@ CHANGE, ROWS, BOTH = 1, 2, 3
 """What may be asked of an operator, as bits; 0 is nothing."""
 MOST_POINTS = 16
 """So many points of a frontier are merged further."""
-ROUNDS = 60
-"""Halvings of the price of a byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,45 +172,3 @@ def choose(points: Frontier, budget: float) -> Point | None:
     """The cheapest for a view within a budget, of equal ones the smallest; None: nothing fits."""
     fitting = [p for p in points if p.bytes <= budget]
     return min(fitting, key=lambda p: (p.cost, p.bytes), default=None)
-
-
-def share(views: Sequence[Frontier], budget: float) -> list[Point]:
-    """One budget for several views: a byte costs the same in all of them, so much that what they
-    choose fits; what room is left goes to the upgrade that saves most.
-
-        min Σ cost(p) + λ · bytes(p),  the least λ with Σ bytes(p) ≤ budget
-    """
-    low, high = 0.0, 1.0
-    while not _fits(_at_price(views, high), budget) and high < 1e30:
-        low, high = high, high * 8
-    if _fits(_at_price(views, low), budget):
-        high = low
-    for _ in range(ROUNDS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _fits(_at_price(views, middle), budget) else (middle, high)
-    return _filled(views, _at_price(views, high), budget)
-
-
-def _at_price(views: Sequence[Frontier], price: float) -> list[Point]:
-    """What each view takes where a byte costs so many seconds."""
-    return [min(points, key=lambda p: (p.cost + price * p.bytes, p.bytes)) for points in views]
-
-
-def _fits(chosen: Sequence[Point], budget: float) -> bool:
-    return sum(p.bytes for p in chosen) <= budget
-
-
-def _filled(views: Sequence[Frontier], chosen: list[Point], budget: float) -> list[Point]:
-    """With upgrades that still fit, the one that saves most first."""
-    while True:
-        left = budget - sum(p.bytes for p in chosen)
-        upgrades = [
-            (chosen[i].cost - p.cost, i, p)
-            for i, points in enumerate(views)
-            for p in points
-            if p.cost < chosen[i].cost and p.bytes - chosen[i].bytes <= left
-        ]
-        if not upgrades:
-            return chosen
-        _, i, point = max(upgrades, key=lambda u: (u[0], -u[2].bytes))
-        chosen[i] = point

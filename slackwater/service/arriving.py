@@ -23,11 +23,12 @@ class Arriving:
     def __init__(self, house: House) -> None:
         self._house = house
 
-    def rows(self, table: Table, start: datetime, end: datetime) -> float:
-        """Changed rows of a table from one moment to another, by what had come until the first.
-        An update changes two, as in what is measured."""
+    def rows(self, table: Table, start: datetime, end: datetime, margin: float = 0.0) -> float:
+        """Changed rows of a table from one moment to another, by what had come until the first,
+        and more by so many times the error of such predictions. An update changes two, as in what
+        is measured."""
         world = World(self._house, self._house.catalog.snapshot(), defining=True)
-        return predict(history(world, table), start, end).change.rows
+        return predict(history(world, table), start, end).at_most(margin).rows
 
     def course(self, tables: Iterable[Table], start: datetime, end: datetime) -> tuple[float, ...]:
         """The shares of the rows to come that are there at even steps, of tables together."""

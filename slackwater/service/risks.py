@@ -1,9 +1,14 @@
-"""Goals that will be missed, said before they are."""
+"""Goals that will be missed, said before they are.
+
+More rows may come than are predicted, and take longer than is expected: by as much as predictions
+and expectations were off before, a warning comes sooner.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import Event
@@ -13,7 +18,7 @@ from slackwater.service.goals import within_seconds
 from slackwater.service.told import AT_RISK
 from slackwater.service.words import seconds
 from slackwater.timing import EveryRows
-from slackwater.work.expecting import expected
+from slackwater.work.expecting import Expectation, expected
 from slackwater.work.standing import Standing
 from slackwater.work.waiting import base_tables, waiting
 from slackwater.work.world import World
@@ -21,6 +26,11 @@ from slackwater.work.world import World
 EVENT = "goal_at_risk"
 LOOKS = 4
 """So often between two results it is looked at what the next will take."""
+MARGIN = 1.0
+"""So many times the error of predictions is added to the rows to come."""
+
+Takes = Callable[[float], Expectation]
+"""What the next results will take, with a margin for the rows to come."""
 
 
 class Risks:
@@ -38,7 +48,7 @@ class Risks:
             asking = [s for s in group if "within" in s.options]
             times = [self._is_time(found, now) for found in asking]
             if any(times):
-                self._check(asking, due, self._takes(group, due, now))
+                self._check(asking, due, partial(self._takes, group, due, now))
 
     def _is_time(self, found: Standing, now: datetime) -> bool:
         """Is this another of the looks between two results?"""
@@ -63,15 +73,17 @@ class Risks:
     def _world(self) -> World:
         return World(self._desk.house, self._desk.house.catalog.snapshot(), defining=True)
 
-    def _takes(self, group: Sequence[Standing], due: datetime | None, now: datetime) -> float:
-        """Seconds that the refresh of all that is due together is expected to take."""
+    def _takes(
+        self, group: Sequence[Standing], due: datetime | None, now: datetime, margin: float
+    ) -> Expectation:
+        """What the refresh of all that is due together is expected to take."""
         names = [found.view.name for found in group]
         if due is None:
             coming = self._missing(group[0])
         else:
             tables = base_tables(self._world(), *(found.view for found in group))
-            coming = {table.id: self._arriving.rows(table, now, due) for table in tables}
-        return expected(self._desk.house, names, coming).seconds
+            coming = {table.id: self._arriving.rows(table, now, due, margin) for table in tables}
+        return expected(self._desk.house, names, coming)
 
     def _missing(self, found: Standing) -> dict[str, float]:
         """Rows that its tables still lack, each as many as its share of what has come."""
@@ -81,17 +93,20 @@ class Risks:
         whole = sum(here.values()) or len(here)
         return {id: left * (rows or 1) / whole for id, rows in here.items()}
 
-    def _check(self, asking: Sequence[Standing], due: datetime | None, takes: float) -> None:
+    def _check(self, asking: Sequence[Standing], due: datetime | None, takes: Takes) -> None:
+        most = takes(MARGIN).at_most_seconds
         for found in asking:
             within = within_seconds(self._desk.house, found)
-            if within is not None and takes > within and not self._was_said(found, due):
-                self._warn(found, due, within, takes)
+            if within is not None and most > within and not self._was_said(found, due):
+                self._warn(found, due, within, min(most, takes(0.0).seconds), most)
 
     def _was_said(self, found: Standing, due: datetime | None) -> bool:
         events = self._desk.house.catalog.events(relation=found.view.id, kind=EVENT, limit=1)
         return any(event.body["of"] == _name(found, due) for event in events)
 
-    def _warn(self, found: Standing, due: datetime | None, within: float, takes: float) -> None:
+    def _warn(
+        self, found: Standing, due: datetime | None, within: float, takes: float, most: float
+    ) -> None:
         desk = self._desk
         body = {
             "view": found.view.name,
@@ -99,13 +114,14 @@ class Risks:
             "due": None if due is None else timestamp(due.timestamp()),
             "within_seconds": within,
             "expected_seconds": takes,
+            "at_most_seconds": most,
         }
         desk.write(Event(EVENT, found.view.id, desk.house.timestamp(), body))
         desk.summary.at_risk += 1
         when = f"at {due:%Y-%m-%d %H:%M:%S}" if due else "when its rows are there"
         text = (
             f"{found.view.name}: due {when}, expected to take {seconds(takes)}, "
-            f"{seconds(within)} are allowed"
+            f"up to {seconds(most)}, {seconds(within)} are allowed"
         )
         desk.say(AT_RISK, text, found.view.name, body)
 

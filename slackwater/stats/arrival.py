@@ -21,6 +21,9 @@ MOST = 500
 """Arrivals that are looked at, the newest."""
 TRIES = 16
 """Moments of the past that predictions are tried at."""
+SHORT = 0.05
+"""Nothing is tried where less was known, in parts of the seconds ahead: the rate between a load and
+a batch right after it says nothing about the hours to come."""
 BETTER = {"bursts": 0.5}
 """A model that says more is believed if its error is that part of the simpler one's, or less (0.9
 if not told here): among batches that come by chance, many patterns are seen that are none."""
@@ -72,6 +75,12 @@ def predict(history: Sequence[Arrived], start: datetime, end: datetime) -> Expec
         return NOTHING
     name, rows, error = _believed(past, now, ahead)
     return Expected(_mix(past).times(rows), error, name)
+
+
+def batches(history: Sequence[Arrived], start: datetime, end: datetime) -> Expected:
+    """How many batches arrive, whatever their size: fewer than one where that is not sure."""
+    ones = [Arrived(a.at, Change(inserts=1.0)) for a in history if a.rows.rows > 0]
+    return predict(ones, start, end)
 
 
 def curve(history: Sequence[Arrived], start: datetime, end: datetime, parts: int) -> Floats:
@@ -135,9 +144,11 @@ def _tries(past: Past, now: float, ahead: float) -> tuple[Floats, float]:
     if length <= 0:
         return np.empty(0), 0.0
     if few:
-        return past.times[1:][past.times[1:] <= now - length * (1 - 1e-6)], length
-    first = max(float(past.times[1]), min(now / 2, now - 2 * DAY))
-    return np.linspace(min(first, now - length), now - length, TRIES), length
+        moments = past.times[1:][past.times[1:] <= now - length * (1 - 1e-6)]
+    else:
+        first = max(float(past.times[1]), min(now / 2, now - 2 * DAY))
+        moments = np.linspace(min(first, now - length), now - length, TRIES)
+    return moments[moments >= SHORT * length], length
 
 
 def _spread(past: Past, now: float, ahead: float) -> float:

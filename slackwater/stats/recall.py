@@ -5,6 +5,8 @@ that is like what waits now, and not long ago:
 
     expected · exp( Σ wᵢ log((tookᵢ + NOISE) / (expectedᵢ + NOISE)) / (BELIEF + Σ wᵢ) )
     wᵢ = likeness of the amounts of work · FADING^(refreshes since)
+
+How far that was still off is the margin to leave where being late matters.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import exp, log
+from math import exp, log, sqrt
 
 from slackwater.stats.calibrate import Measured
 from slackwater.stats.cost import Model, Work
@@ -78,3 +80,18 @@ class Expected:
             off += weight * log((getattr(measured, measure) + NOISE) / (then + NOISE))
             belief += weight
         return expected * exp(off / belief)
+
+    def error(self, method: str, engine: str, measure: str = "latency") -> float:
+        """How much longer than is expected now refreshes by a way took, as a share of that; 0
+        where nothing is known. What took less needs no margin:
+
+            exp √( Σ wᵢ max(0, log((tookᵢ + NOISE) / (expectedᵢ + NOISE)))² / Σ wᵢ ) − 1
+            wᵢ = FADING^(refreshes since)
+        """
+        longer, total = 0.0, 0.0
+        for age, measured in self.past.by((method, engine)):
+            said = self.seconds(measured.work, method, engine, measure)
+            off = log((getattr(measured, measure) + NOISE) / (said + NOISE))
+            longer += FADING**age * max(0.0, off) ** 2
+            total += FADING**age
+        return exp(sqrt(longer / total)) - 1 if total else 0.0

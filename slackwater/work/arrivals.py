@@ -57,13 +57,13 @@ def _change(body: Mapping[str, Any]) -> Change:
     return change
 
 
-def history(world: World, table: Table) -> list[Arrived]:
+def history(world: World, table: Table, limit: int = MOST) -> list[Arrived]:
     """The same; of files of others that nobody has watched, by when they were written."""
-    found = arrivals(world.house.catalog, table.id)
+    found = arrivals(world.house.catalog, table.id, limit)
     if found or table.source != "parquet":
         return found
     files = sorted(world.files(table), key=lambda f: f.modified_ns)
     return [
         Arrived(datetime.fromtimestamp(f.modified_ns / 1e9, UTC), Change(parquet.rows_of([f])))
-        for f in files[-MOST:]
+        for f in files[-limit:]
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from slackwater.catalog.model import View
 from slackwater.stats.rows import Change
@@ -28,19 +29,30 @@ class LastArrivals:
 
     def expected_changes(self, view: View) -> Mapping[str, Change]:
         """By source; each refresh counts half as much as the one after it."""
-        counts = [self._waiting(view), *self._before(view)] if view.refreshed_at else []
-        if not counts:
+        if not self._counts:
             return {id: Change(inserts=GUESSED * self.rows(id)) for id in view.depends}
-        weights = [FADING**i for i in range(len(counts))]
-        found = {}
-        for id in view.depends:
-            seen = sum(w * c.get(id, 0.0) for w, c in zip(weights, counts, strict=True))
-            found[id] = self._kinds(id, seen / sum(weights))
-        return found
+        return {id: self._kinds(id, self._mean(id)) for id in view.depends}
+
+    def share(self, id: str) -> float | None:
+        """Of the last refreshes, those at which a source had changed; None where there are none."""
+        return self._mean(id, often=True) if self._counts else None
 
     def rows(self, id: str) -> float:
         """Of a source, now."""
         return self._count(id, NEW)
+
+    def _mean(self, id: str, often: bool = False) -> float:
+        """Rows by refresh, or how often there were any."""
+        weights = [FADING**i for i in range(len(self._counts))]
+        rows = [counts.get(id, 0.0) for counts in self._counts]
+        amounts = [float(n > 0) for n in rows] if often else rows
+        return sum(w * n for w, n in zip(weights, amounts, strict=True)) / sum(weights)
+
+    @cached_property
+    def _counts(self) -> list[dict[str, float]]:
+        """Changed rows by source, of the newest refresh first."""
+        view = self.interval.view
+        return [self._waiting(view), *self._before(view)] if view.refreshed_at else []
 
     def _count(self, id: str, time: str) -> float:
         external = self.interval.external(id)

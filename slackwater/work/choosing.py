@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from slackwater.planner.choice import (
@@ -17,6 +18,7 @@ from slackwater.planner.choice import (
 )
 from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
+from slackwater.tvr.states import State
 from slackwater.tvr.time import NEW
 from slackwater.work.costing import Effort, costing
 from slackwater.work.keeping import Keeping
@@ -105,46 +107,66 @@ class _Choosing:
         return [c for effort in planned.efforts for c in self._costing.candidates(effort)]
 
     def _under_budget(self, keeping: Keeping, by_cost: bool) -> Choice:
-        """By changes with the states that are there, or anew; either way with those that are kept
-        for what comes next, which have to be built where they are not there."""
-        anew = self._plan
-        in_full = FULL if anew.kept or self._impossible else PLAIN
+        """By changes with the states that are there, or anew; either way with those that are then
+        worth keeping for what comes next, which have to be built where they are not there."""
         there = {s.id for s in keeping.now.kept}
-        new = [s for s in anew.kept if s.id not in there]
-        building = anew if new else None
+        new = [s for s in keeping.next.kept if s.id not in there]
+        building = keeping.next if new else None
         if not by_cost and self._is_small():
-            chosen = Candidate(in_full if self._impossible else INCREMENTAL, "")
             if self._impossible:
-                return Choice(chosen)
-            return Choice(chosen, (), self._upkeep.following(keeping.now), building)
-        planned = self._by_stored(keeping, self._with_kept(in_full, by_cost))
+                return Choice(Candidate(FULL, ""))
+            return Choice(
+                Candidate(INCREMENTAL, ""), (), self._upkeep.following(keeping.now), building
+            )
+        planned = self._by_stored(keeping, by_cost)
         candidates = self._candidates(planned)
-        engine = self._upkeep.world.house.runner.placement
-        work = self._costing.of_building(new, anew)
-        cost = self._costing.seconds_to_build(work, "spark" if engine == "spark" else "local")
-        possible = [c for c in candidates if not c.reasons]
-        chosen = min(
-            possible,  # in a tie, changes are followed: they come first
-            key=lambda c: c.cpu + cost if c.method == INCREMENTAL else c.cpu,
-            default=Candidate(in_full if self._impossible else INCREMENTAL, ""),
-        )
+        to_build = self._to_build(new, keeping.next)
+        chosen = _clearly(candidates, to_build)
+        if chosen is None:
+            keeping.serves = _clearly(candidates) is not None
+            candidates += self._candidates(Planned(self._with_kept(keeping, by_cost)))
+            chosen = self._cheapest(candidates, keeping, to_build)
         if self._is_load:  # by the size of what is read
             chosen = replace(chosen, engine="")
         way = planned.ways.get(chosen.method)
         return Choice(chosen, candidates, way, None if way is None else building)
 
-    def _by_stored(self, keeping: Keeping, in_full: Effort) -> Planned:
+    def _to_build(self, states: Sequence[State], plan: Maintenance) -> float:
+        """CPU seconds of building states of a plan beside following changes."""
+        engine = self._upkeep.world.house.runner.placement
+        work = self._costing.of_building(states, plan)
+        return self._costing.seconds_to_build(work, "spark" if engine == "spark" else "local")
+
+    def _by_stored(self, keeping: Keeping, by_cost: bool) -> Planned:
+        """Following changes with the states that are there, and computing anew without any."""
+        anew = []
+        if by_cost:
+            anew.append(self._costing.without_states(zset.with_weight(self._plan.root)))
+        elif not self._impossible:
+            anew.append(Effort(FULL, reasons=("CHANGES_ARE_FOLLOWED",)))
         if self._is_load:
-            return Planned((Effort(INCREMENTAL, reasons=self._impossible), in_full))
+            return Planned((Effort(INCREMENTAL, reasons=self._impossible), *anew))
         way = self._upkeep.following(keeping.now)
         by_changes = self._costing.by_changes(INCREMENTAL, way, self._impossible)
-        return Planned((by_changes, in_full), {INCREMENTAL: way})
+        return Planned((by_changes, *anew), {INCREMENTAL: way})
 
-    def _with_kept(self, method: str, by_cost: bool) -> Effort:
-        if not by_cost and not self._impossible:
-            return Effort(method, reasons=("CHANGES_ARE_FOLLOWED",))
-        found = self._costing.in_full(self._plan, self._upkeep.anew(self._plan))
-        return replace(found, method=method)
+    def _with_kept(self, keeping: Keeping, by_cost: bool) -> tuple[Effort, ...]:
+        """Computing anew with the states that are then kept; with none, it is there already."""
+        if not keeping.afresh.kept and by_cost:
+            return ()
+        return (self._costing.in_full(keeping.afresh, self._upkeep.anew(keeping.afresh)),)
+
+    def _cheapest(
+        self, candidates: Sequence[Candidate], keeping: Keeping, to_build: float
+    ) -> Candidate:
+        """By the cost now and that of the refreshes to come; in a tie, changes are followed."""
+        more = {method: keeping.seconds_ahead(method) for method in (INCREMENTAL, FULL, PLAIN)}
+        more[INCREMENTAL] += to_build
+        return min(
+            (c for c in candidates if not c.reasons),
+            key=lambda c: c.cpu + more[c.method],
+            default=Candidate(FULL if self._impossible else INCREMENTAL, ""),
+        )
 
     def _is_small(self) -> bool:
         interval, runner = self._upkeep.interval, self._upkeep.world.house.runner
@@ -184,3 +206,12 @@ class _Choosing:
         if not is_worth_building(candidates, chosen, cost):
             return None
         return self._upkeep.higher_order(self._plan)
+
+
+def _clearly(candidates: Sequence[Candidate], to_build: float = 0.0) -> Candidate | None:
+    """Following changes, where computing anew would cost more even without states: which it would
+    keep is then not looked at."""
+    possible = sorted((c for c in candidates if not c.reasons), key=lambda c: c.cpu)
+    own = next((c for c in possible if c.method == INCREMENTAL), None)
+    anew = min((c.cpu for c in possible if c.method != INCREMENTAL), default=inf)
+    return own if own is not None and own.cpu + to_build <= anew else None

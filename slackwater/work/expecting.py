@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import inf
 
 from slackwater.catalog.model import Run, Segment, Table, View
-from slackwater.planner.choice import ENGINES, Candidate
+from slackwater.planner.choice import ENGINES, Candidate, remembered_as
 from slackwater.sources.parquet import File
+from slackwater.stats.recall import Expected
 from slackwater.tvr import zset
 from slackwater.tvr.time import OLD
 from slackwater.work.costing import BYTES_PER_ROW, costing
@@ -24,13 +25,23 @@ from slackwater.work.world import Pending, World
 
 @dataclass(frozen=True)
 class Expectation:
-    """Of a refresh."""
+    """Of a refresh. It may take longer by `error_seconds`, as refreshes by the same way did."""
 
     seconds: float
     cpu_seconds: float
+    error_seconds: float = 0.0
+
+    @property
+    def at_most_seconds(self) -> float:
+        """What to be ready for."""
+        return self.seconds + self.error_seconds
 
     def __add__(self, other: Expectation) -> Expectation:
-        return Expectation(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds)
+        return Expectation(
+            self.seconds + other.seconds,
+            self.cpu_seconds + other.cpu_seconds,
+            self.error_seconds + other.error_seconds,
+        )
 
 
 NOTHING = Expectation(0.0, 0.0)
@@ -79,14 +90,16 @@ def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expec
     """What it takes, and how many rows of the view change."""
     found = ways(house, view, lambda world: Foreseen(world, view, more))
     if found.choice is None:
-        return _cheapest(_plain(found.upkeep)), 0.0
+        return _cheapest(_plain(found.upkeep), house.experience.of(view.name)), 0.0
     if not found.upkeep.interval.changed and not found.reasons:
         return NOTHING, 0.0
     told = forecast(found, "local" if house.settings.placement != "spark" else "spark")
     if told is None or told.seconds is None or told.cpu_seconds is None:
         return NOTHING, 0.0
     rows = {o.name: o.rows for o in told.outputs if not o.state}
-    return Expectation(float(told.seconds), float(told.cpu_seconds)), rows.get(view.name, 0.0)
+    off = house.experience.of(view.name).error(remembered_as(told.method), told.engine)
+    taking = Expectation(float(told.seconds), float(told.cpu_seconds), float(told.seconds) * off)
+    return taking, rows.get(view.name, 0.0)
 
 
 def batch(house: House, view: View) -> Expectation:
@@ -94,7 +107,7 @@ def batch(house: House, view: View) -> Expectation:
     world = World(house, house.catalog.snapshot(), Pending(), defining=True)
     relation, _ = definition(world, view)
     upkeep = Upkeep(world, Run("", "", "", "explain"), view, relation)
-    return _cheapest(_plain(upkeep))
+    return _cheapest(_plain(upkeep), house.experience.of(view.name))
 
 
 def _plain(upkeep: Upkeep) -> list[Candidate]:
@@ -102,10 +115,11 @@ def _plain(upkeep: Upkeep) -> list[Candidate]:
     return costs.candidates(costs.without_states(zset.with_weight(upkeep.query)))
 
 
-def _cheapest(candidates: Sequence[Candidate]) -> Expectation:
+def _cheapest(candidates: Sequence[Candidate], past: Expected) -> Expectation:
     """On the engine that would be taken; on any, where none is said to be possible."""
     possible = [c for c in candidates if not c.reasons] or list(candidates)
     best = min(possible, key=lambda c: (c.cpu, ENGINES.index(c.engine)), default=None)
     if best is None or best.cpu == inf:
         return NOTHING
-    return Expectation(float(best.latency), float(best.cpu))
+    off = past.error(remembered_as(best.method), best.engine)
+    return Expectation(float(best.latency), float(best.cpu), float(best.latency) * off)

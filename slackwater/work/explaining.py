@@ -147,7 +147,8 @@ def explain(house: House, what: str, format: str = "text", others: bool = False)
         if not is_fresh(world, view):
             found = ways(house, view)
             expected = forecast(found, placement.engine)
-            kept = found.upkeep.keeping.room() if found.upkeep.keeping else None
+            if found.upkeep.keeping is not None and found.choice is not None:
+                kept = found.upkeep.keeping.room(found.choice.chosen.method)
         elif budget is not None:
             kept = stored_room(world, view, budget)
     explained = _Explained(world, relation, reasons, view, placement, upkeep, expected, kept)

@@ -28,6 +28,8 @@ class Decision:
     states: frozenset[str]
     equal: Hashable
     sizes: tuple[float, ...]
+    seconds: float = 0.0  # that the next refresh is expected to take with them
+    seconds_without: float = 0.0  # and with no states at all
     factor: float = ALIKE
 
     def holds(self, equal: Hashable, sizes: Sequence[float]) -> bool:
@@ -49,10 +51,10 @@ class Keeper:
     """Of one open warehouse."""
 
     arrivals: Arrivals | None = None
-    """Without one, what came at the last refreshes is expected again."""
+    """Without one, what is predicted from the past."""
     joined_parts: bool = True
     """May parts of joins be kept, or only what a refresh by changes keeps by itself?"""
     everything: bool = False
     """Is every state kept for which there is room, whether it pays or not?"""
-    decided: dict[str, Decision] = field(default_factory=dict)
-    """By view, the last one."""
+    decided: dict[tuple[str, bool], Decision] = field(default_factory=dict)
+    """By view, the last one for a refresh by changes, and for one that computes all anew."""

@@ -157,7 +157,10 @@ class OneRun:
         if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
             return Ways(upkeep, None, None, reasons)
         plan, reasons = _planned(upkeep, reasons)
-        return Ways(upkeep, plan, self._choice(upkeep, plan, reasons), reasons)
+        choice = self._choice(upkeep, plan, reasons)
+        if choice.following is None:
+            plan = _anew(upkeep, plan)
+        return Ways(upkeep, plan, choice, reasons)
 
     def _done(
         self, upkeep: Upkeep, plan: Maintenance, choice: Choice, reasons: list[str]
@@ -167,7 +170,9 @@ class OneRun:
             if not set(reasons) - {MISSING} and (method == PLAIN or not reasons):
                 reasons = ["CHANGE_TOO_LARGE"]
             self._refuse_strict(view, reasons)
-            return upkeep.plain(reasons) if method == PLAIN else _recomputed(upkeep, plan, reasons)
+            if method == PLAIN:
+                return upkeep.plain(reasons)
+            return _recomputed(upkeep, _anew(upkeep, plan), reasons)
         try:
             done = upkeep.incremental(choice.following)
             if choice.building is not None:
@@ -175,7 +180,7 @@ class OneRun:
         except UserError:  # data that some step cannot compute with, which may be gone by now
             self._refuse_strict(view, ["STEP_RAISED"])
             upkeep.forget()
-            return _recomputed(upkeep, plan, ["STEP_RAISED"])
+            return _recomputed(upkeep, _anew(upkeep, plan), ["STEP_RAISED"])
         self._refuse_strict(view, [r for r in done.reasons if r != "BUFFER_REFILLED"])
         return done
 
@@ -275,8 +280,13 @@ def _planned(upkeep: Upkeep, reasons: list[str]) -> tuple[Maintenance, list[str]
     upkeep.keeping = kept_under_budget(upkeep, plan, anew=bool(reasons))
     if upkeep.keeping is not None:
         missing = [] if upkeep.keeping.is_possible else [MISSING]
-        return upkeep.keeping.next, reasons or missing
+        return plan, reasons or missing
     return plan, reasons or ([MISSING] if upkeep.missing(plan) else [])
+
+
+def _anew(upkeep: Upkeep, plan: Maintenance) -> Maintenance:
+    """How the view is computed anew: with the states that are then kept."""
+    return plan if upkeep.keeping is None else upkeep.keeping.afresh
 
 
 def _recomputed(upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Upkept:

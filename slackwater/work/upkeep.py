@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -136,7 +136,7 @@ class Upkeep:
         for state in plan.kept:
             self._replace(f"build {state.name} of", state, relations[state.id])
             updates += self._keep(state)
-        updates += self._dropped(plan)
+        updates += self._all_but(plan.kept)
         self._replace("recompute", self.view, relations[self.view.id])
         return self._full(reasons, updates)
 
@@ -153,14 +153,17 @@ class Upkeep:
             updates += self._keep(state)
         return replace(done, updates=updates)
 
-    def _dropped(self, plan: Maintenance) -> list[model.Update]:
-        """The states that a plan does not bring along, or that are not kept any more."""
-        kept = {s.id for s in plan.kept if self._stays(s)}
+    def _all_but(self, states: Collection[State]) -> list[model.Update]:
+        """Lets all states go that are stored, but for these."""
+        kept = {s.id for s in states}
         return [Drop(s.id) for s in self.known.values() if s.id not in kept]
 
-    def _stays(self, state: State) -> bool:
-        """Is it kept after this?"""
-        return self.keeping is None or state.id in {s.id for s in self.keeping.next.kept}
+    def _staying(self, plan: Maintenance) -> list[State]:
+        """Of the states that a plan brings along, those that are kept after that."""
+        if self.keeping is None:
+            return list(plan.kept)
+        kept = {s.id for s in self.keeping.next.kept}
+        return [s for s in plan.kept if s.id in kept]
 
     def _replace(self, what: str, target: State | View, relation: Relation) -> None:
         rows = _for(target, relation)
@@ -222,11 +225,12 @@ class Upkeep:
         for buffer in buffers:
             if not self._is_enough(buffer):
                 self._refill(buffer, deltas, changes)
-        ids = [s.id for s in plan.kept if self._stays(s)] + [self.view.id]
+        staying = self._staying(plan)
+        ids = [*(s.id for s in staying), self.view.id]
         updates: list[model.Update] = [
             AddSegments(id, self._written(id)) for id in ids if self._written(id)
         ]
-        updates += self._dropped(plan)
+        updates += self._all_but(staying)
         rows = sum(s.rows for s in self._written(self.view.id))
         reasons = list(dict.fromkeys(note.reason for note in notes.values() if note.reason))
         operators = [
@@ -273,7 +277,7 @@ class Upkeep:
         gone = {ids[s] for s in ids if s not in kept}
         updates = [u for u in done.updates if _id(u) not in gone]
         updates += [Drop(s.id) for s in self.known.values() if s.id in gone]
-        return replace(done, updates=updates, states=self.keeping.told(measured, kept))
+        return replace(done, updates=updates, states=self.keeping.told(measured, kept, done.mode))
 
     def _left(self, updates: list[model.Update]) -> dict[str, str]:
         """The states that there are after some updates, by signature."""
