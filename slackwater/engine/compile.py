@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import singledispatchmethod
+from functools import lru_cache, singledispatchmethod
 
 from slackwater.algebra.expr import Column, Expr, SparkCall, conjunction
 from slackwater.algebra.patterns import null_aware_key
@@ -38,12 +38,15 @@ from slackwater.engine.outward import joined
 from slackwater.engine.programs import HEAVY, Part, Program
 from slackwater.engine.sharing import Sharing, reads_change
 from slackwater.engine.spark_sql import fill
+from slackwater.engine.templates import Template, place_of
 from slackwater.engine.texts import Texts
 from slackwater.errors import InternalError
 from slackwater.types import Schema
 
 FEW_BYTES = 2_000_000
 """Inputs up to this size are sent whole to wherever they are joined, if changes are."""
+MOST_TEMPLATES = 500
+"""So many statements are remembered without their inputs."""
 Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
 
@@ -69,9 +72,35 @@ def compile_program(
     """The same as few statements: what the change of a relation reads several times comes first,
     so that an engine plans the rest with its true size. `prefix` makes names unique. Where the
     change is small, `broadcast` gives the bytes of each source. `made` says how much there is
-    behind sources that are statements themselves, `most` how much later statements may repeat."""
+    behind sources that are statements themselves, `most` how much later statements may repeat.
+
+    Where statements repeat themselves, all but the inputs is written once."""
+    wanted = None if names is None else tuple(names)
+    if dialect.repeats and not broadcast and not made:
+        return _template(relation, dialect, wanted, prefix, most).filled(inputs)
+    return _program(relation, dialect, inputs, wanted, prefix, broadcast or {}, made or {}, most)
+
+
+@lru_cache(MOST_TEMPLATES)
+def _template(
+    relation: Relation, dialect: Dialect, names: tuple[str, ...] | None, prefix: str, most: int
+) -> Template:
+    places = {scan.source: place_of(scan.source) for scan in relation.scans()}
+    return Template(_program(relation, dialect, places, names, prefix, {}, {}, most))
+
+
+def _program(
+    relation: Relation,
+    dialect: Dialect,
+    inputs: Inputs,
+    names: tuple[str, ...] | None,
+    prefix: str,
+    broadcast: Mapping[str, int],
+    made: Mapping[str, int],
+    most: int,
+) -> Program:
     apart = reads_change(relation)
-    compiler = _Compiler(dialect, inputs, prefix, broadcast or {}, apart, made or {}, most)
+    compiler = _Compiler(dialect, inputs, prefix, broadcast, apart, made, most)
     sql = compiler.statement(relation, names)
     return Program(tuple(compiler.parts), sql, compiler.sharing.size(_delivery(relation)[0]))
 

@@ -27,6 +27,7 @@ class Dialect:
     broadcast: str  # hint that some inputs are small
     prunes_by_equality: bool  # does a scan read less where keys are compared by `=` alone?
     cte_hints: bool  # can it be told whether to compute a common table expression once?
+    repeats: bool  # are statements the same at each refresh, but for what they read?
 
 
 def _quote_local(name: str) -> str:
@@ -52,6 +53,7 @@ SPARK = Dialect(
     broadcast="/*+ BROADCAST({}) */ ",
     prunes_by_equality=False,
     cte_hints=False,
+    repeats=False,  # names are fresh each time
 )
 
 LOCAL = Dialect(
@@ -68,4 +70,5 @@ LOCAL = Dialect(
     broadcast="",
     prunes_by_equality=True,
     cte_hints=True,
+    repeats=True,
 )
