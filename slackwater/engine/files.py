@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,12 +46,17 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def sync_upwards(directory: Path, root: Path) -> None:
-    """Sync the directory and those above it up to `root`, each naming the next."""
+def sync_upwards(directory: Path, root: Path, named: Collection[Path] = ()) -> list[Path]:
+    """Sync the directory and those above it up to `root`, each naming the next, or up to one of
+    those whose own names are safe already; the directories that were synced."""
+    synced = []
     while directory.is_relative_to(root):
-        if directory.exists():
-            sync(directory)
+        sync(directory)
+        synced.append(directory)
+        if directory in named:
+            break
         directory = directory.parent
+    return synced
 
 
 def replace_text(path: Path, text: str) -> None:
