@@ -7,7 +7,7 @@ stopped while another took over cannot commit, whatever it believes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,8 +30,15 @@ _HELD = (
 )
 _NEW = insert(leases)
 _TAKEN = update(leases).where(leases.c.name == bindparam("of"))
+_MINE = update(leases).where(
+    leases.c.name.in_(bindparam("names", expanding=True)), leases.c.holder == bindparam("mine")
+)
+_STILL_MINE = _MINE.where(leases.c.expires > bindparam("now"))
 _FIRST_POLL_SECONDS = 0.02
 _LONGEST_POLL_SECONDS = 0.25
+
+Beside = Callable[[Connection, float, Mapping[str, int]], None]
+"""What else is done in the transaction that hands names over: at its moment, under these tokens."""
 
 
 class Lease:
@@ -52,6 +59,7 @@ class Lease:
         self.ttl_seconds = ttl_seconds
         self.lost = False
         self.over = False
+        self.freed = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,11 +80,10 @@ class Lease:
     def renew(self, connection: Connection, now: float) -> bool:
         """Hold on for another `ttl_seconds`, unless any name has expired or was taken."""
         if self.over:
-            self._free(connection)
+            self.free(connection)
             return False
-        result = connection.execute(
-            self._mine().where(leases.c.expires > now).values(expires=now + self.ttl_seconds)
-        )
+        values = {"now": now, "expires": now + self.ttl_seconds}
+        result = connection.execute(_STILL_MINE, self._mine() | values)
         return result.rowcount == len(self.tokens)
 
     def release(self) -> None:
@@ -84,22 +91,30 @@ class Lease:
 
         Where that fails, the heartbeat goes on trying.
         """
+        if self.freed:
+            return
         self.over = True
         with letting_go("A lease"):
             self.finish()
 
     def finish(self) -> None:
         """Give the names back, if they are still to be given back."""
-        if self.over:
+        if self.over and not self.freed:
             with self._database.writing() as connection:
-                self._free(connection)
-            self._keepalive.remove(self)
+                self.free(connection)
+            self.is_free()
 
-    def _free(self, connection: Connection) -> None:
-        connection.execute(self._mine().values(holder=None, expires=0.0))
+    def free(self, connection: Connection) -> None:
+        """Give the names back within a transaction."""
+        connection.execute(_MINE, self._mine() | {"holder": None, "expires": 0.0})
 
-    def _mine(self) -> Any:
-        return update(leases).where(leases.c.name.in_(self.tokens), leases.c.holder == self._holder)
+    def is_free(self) -> None:
+        """That transaction was committed."""
+        self.over = self.freed = True
+        self._keepalive.remove(self)
+
+    def _mine(self) -> dict[str, Any]:
+        return {"names": self.names, "mine": self._holder}
 
     def __enter__(self) -> Self:
         return self
@@ -119,6 +134,7 @@ def acquire(
     names: Iterable[str],
     wait_seconds: float,
     ttl_seconds: float,
+    beside: Beside | None = None,
 ) -> Lease:
     """Lease all names or none; waits for their holders up to `wait_seconds`."""
     wanted = tuple(sorted(set(names)))
@@ -129,7 +145,7 @@ def acquire(
             if isinstance(item, Lease):
                 item.finish()  # what could not be given back may be what is in the way
         if blocker is None:
-            taken = _take(database, keepalive, wanted, ttl_seconds)
+            taken = _take(database, keepalive, wanted, ttl_seconds, beside)
             if isinstance(taken, Lease):
                 keepalive.add(taken)
                 return taken
@@ -162,11 +178,15 @@ def _held_row(connection: Connection, names: tuple[str, ...], now: float) -> Row
 
 
 def _take(
-    database: Database, keepalive: Keepalive, names: tuple[str, ...], ttl_seconds: float
+    database: Database,
+    keepalive: Keepalive,
+    names: tuple[str, ...],
+    ttl_seconds: float,
+    beside: Beside | None,
 ) -> Lease | Row[Any]:
     """Lease the names, or the row of one that a live process holds."""
     holder = new_id("l")
-    with database.writing() as connection:
+    with database.writing(durable=beside is not None) as connection:
         now = database.now(connection)
         held = _held_row(connection, names, now)
         if held is not None:
@@ -178,6 +198,8 @@ def _take(
             "expires": now + ttl_seconds,
         }
         tokens = {name: _hand_over(connection, name, row) for name in names}
+        if beside is not None:
+            beside(connection, now, tokens)
     return Lease(database, keepalive, holder, tokens, ttl_seconds)
 
 

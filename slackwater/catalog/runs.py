@@ -8,9 +8,10 @@ the two can never both win.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from slackwater import faults
 from slackwater.catalog.database import Database
@@ -24,6 +25,7 @@ from slackwater.catalog.tables import runs
 RUN_TTL_SECONDS = 60.0
 SILENT_SECONDS = 24 * 3600.0
 _NEW = insert(runs)
+_OPEN = update(runs).where(runs.c.id == bindparam("run"), runs.c.state == "open")
 
 
 class _Beat:
@@ -41,33 +43,48 @@ class _Beat:
         if self.over:
             _give_up(connection, self.run_id, self.error, now)
             return False
-        change = update(runs).where(runs.c.id == self.run_id, runs.c.state == "open")
-        result = connection.execute(change.values(expires=now + self.ttl_seconds))
+        values = {"run": self.run_id, "expires": now + self.ttl_seconds}
+        result = connection.execute(_OPEN, values)
         return result.rowcount == 1
+
+
+def fresh(kind: str) -> Run:
+    """A run with a directory and a token of its own, not registered yet."""
+    id = new_id("r")
+    return Run(id, secrets.token_hex(16), f"data/{id}", kind)
 
 
 def begin(database: Database, keepalive: Keepalive, kind: str, lease: Lease | None) -> Run:
     """Register a run and its fresh directory."""
-    id = new_id("r")
-    run = Run(id, secrets.token_hex(16), f"data/{id}", kind)
+    run = fresh(kind)
     with database.writing(durable=True) as connection:
-        now = database.now(connection)
-        row = {
-            "id": run.id,
-            "kind": kind,
-            "token": run.token,
-            "state": "open",
-            "directory": run.directory,
-            "leases": dict(lease.tokens) if lease else {},
-            "owner": this_process().json,
-            "expires": now + RUN_TTL_SECONDS,
-            "begun_at": now,
-            "swept": 0,
-        }
-        connection.execute(_NEW, row)
+        register(connection, database.now(connection), run, lease.tokens if lease else {})
+    begun(keepalive, run)
+    return run
+
+
+def register(connection: Connection, now: float, run: Run, tokens: Mapping[str, int]) -> None:
+    """The same within a transaction, which must be durable: what a run writes is found by its
+    row alone."""
+    row = {
+        "id": run.id,
+        "kind": run.kind,
+        "token": run.token,
+        "state": "open",
+        "directory": run.directory,
+        "leases": dict(tokens),
+        "owner": this_process().json,
+        "expires": now + RUN_TTL_SECONDS,
+        "begun_at": now,
+        "swept": 0,
+    }
+    connection.execute(_NEW, row)
+
+
+def begun(keepalive: Keepalive, run: Run) -> None:
+    """The run is registered; it is kept from being taken for abandoned."""
     keepalive.add(_Beat(run.id))
     faults.reached("run.begun")
-    return run
 
 
 def forget(keepalive: Keepalive, run_id: str) -> None:
@@ -79,8 +96,8 @@ def forget(keepalive: Keepalive, run_id: str) -> None:
 
 def end(connection: Connection, run_id: str, state: str, now: float, **values: Any) -> bool:
     """Close an open run; False when it was not open any more."""
-    change = update(runs).where(runs.c.id == run_id, runs.c.state == "open")
-    result = connection.execute(change.values(state=state, ended_at=now, **values))
+    changed = {"run": run_id, "state": state, "ended_at": now, **values}
+    result = connection.execute(_OPEN, changed)
     return result.rowcount == 1
 
 

@@ -80,6 +80,12 @@ def current(folder: Path) -> Pointer | None:
     return Pointer(**value | {"files": tuple(value["files"])})
 
 
+def is_published(storage: Storage, view: View, commit: int) -> bool:
+    """Is there nothing to publish of the view as it is at the commit?"""
+    known = current(published_folder(storage, view.name))
+    return known is not None and _covers(known, view, commit)
+
+
 def publish_view(
     storage: Storage,
     view: View,
@@ -109,7 +115,7 @@ def publish_missing(storage: Storage, snapshot: Snapshot, read: Reader = read_se
     the warehouse, from being used.
     """
     views = [view for view in snapshot.views() if view.refreshed_at is not None]
-    behind = [view for view in views if not _is_published(storage, view, snapshot.commit)]
+    behind = [view for view in views if not is_published(storage, view, snapshot.commit)]
     published = [_try_publish(storage, view, snapshot, read) for view in behind]
     return sum(published) + _remove_dropped(storage, snapshot)
 
@@ -133,11 +139,6 @@ def unpublish(storage: Storage, view: View) -> None:
 def _covers(known: Pointer, view: View, commit: int) -> bool:
     """Whether the pointer is at the view's version, or at a commit after ours."""
     return (known.view, known.version) == (view.id, view.version) or known.commit > commit
-
-
-def _is_published(storage: Storage, view: View, commit: int) -> bool:
-    known = current(published_folder(storage, view.name))
-    return known is not None and _covers(known, view, commit)
 
 
 @contextmanager

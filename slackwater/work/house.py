@@ -19,6 +19,7 @@ from slackwater.algebra.relation import Scan
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import Segment, View
+from slackwater.catalog.starting import Start
 from slackwater.catalog.store import Catalog
 from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.local import LocalEngine
@@ -158,6 +159,11 @@ class House:
         return self.catalog.lease(
             ids, self.settings.lease_wait_seconds, self.settings.lease_seconds
         )
+
+    def start(self, kind: str, *ids: str) -> Start:
+        """The same with a run that makes use of it, and what is there by then pinned."""
+        wait, ttl = self.settings.lease_wait_seconds, self.settings.lease_seconds
+        return self.catalog.start(kind, ids, self.timestamp, wait, ttl)
 
     def rows_of(
         self, storage: Storage, view: View, segments: Sequence[Segment]
