@@ -23,7 +23,7 @@ def publish(house: House, refreshed: Sequence[View], commit: int) -> None:
         def publish_one(view: View) -> None:
             segments = snapshot.segments(view.id)
             try:
-                publish_view(house.storage, view, segments, snapshot.commit, house.rows_of)
+                publish_view(house.storage, view, segments, snapshot.commit, house.contents.rows_of)
             except StateError as error:
                 raise _not_published(view, error) from error
 
