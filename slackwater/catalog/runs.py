@@ -8,7 +8,7 @@ the two can never both win.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
@@ -25,6 +25,9 @@ from slackwater.catalog.tables import runs
 RUN_TTL_SECONDS = 60.0
 SILENT_SECONDS = 24 * 3600.0
 _NEW = insert(runs)
+_ANY_OF = runs.c.id.in_(bindparam("ids", expanding=True))
+_SOME = select(runs).where(_ANY_OF)
+_SWEPT = update(runs).where(_ANY_OF)
 _OPEN = update(runs).where(runs.c.id == bindparam("run"), runs.c.state == "open")
 
 
@@ -151,12 +154,13 @@ def ended_unswept(database: Database) -> tuple[RunRecord, ...]:
         return tuple(_record(row) for row in connection.execute(query))
 
 
-def mark_swept(database: Database, run_id: str) -> None:
-    """The run's directory holds no garbage, unless a revoked writer may still wake and write."""
+def mark_swept(database: Database, run_ids: Sequence[str]) -> None:
+    """The runs' directories hold no garbage, unless a revoked writer may still wake and write."""
     with database.writing() as connection:
-        row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
-        if row.state != "revoked" or _is_silenced(row, database.now(connection)):
-            connection.execute(update(runs).where(runs.c.id == run_id).values(swept=1))
+        now = database.now(connection)
+        rows = connection.execute(_SOME, {"ids": list(run_ids)}).all()
+        done = [r.id for r in rows if r.state != "revoked" or _is_silenced(r, now)]
+        connection.execute(_SWEPT, {"ids": done, "swept": 1})
 
 
 def _is_silenced(row: Row[Any], now: float) -> bool:

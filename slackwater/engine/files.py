@@ -97,10 +97,9 @@ def remove_tree(directory: Path) -> int:
 
 def remove_empty_below(directory: Path) -> None:
     """Delete the empty directories in a directory, and itself if nothing is left."""
-    for path in sorted(directory.rglob("*"), reverse=True):
-        if path.is_dir():
-            _remove_empty(path)
-    _remove_empty(directory)
+    for place, _, names in os.walk(directory, topdown=False):
+        if not names:
+            _remove_empty(Path(place))  # unless directories below it stayed
 
 
 def _remove_empty(directory: Path) -> bool:

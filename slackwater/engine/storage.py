@@ -172,8 +172,9 @@ class Storage:
 
     def files(self, directory: str) -> list[str]:
         """Relative paths of everything in an ended run's directory."""
-        found = (self.root / directory).rglob("*")
-        return sorted(p.relative_to(self.root).as_posix() for p in found if not p.is_dir())
+        found = os.walk(self.root / directory)
+        paths = (os.path.join(place, name) for place, _, names in found for name in names)
+        return sorted(Path(os.path.relpath(path, self.root)).as_posix() for path in paths)
 
     def delete_directory(self, directory: str) -> int:
         """Delete a run's directory; the bytes freed."""
