@@ -32,7 +32,7 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.engine.blocks import Block, block_of
-from slackwater.engine.dialects import Dialect
+from slackwater.engine.dialects import Dialect, Grouped
 from slackwater.engine.null_safe import equal_keys
 from slackwater.engine.outward import joined
 from slackwater.engine.programs import HEAVY, Part, Program
@@ -317,7 +317,22 @@ class _Compiler:
             return f"SELECT {self.labelled([])} FROM (SELECT {hint}count(*) AS n {source}) AS g"
         group = ", ".join(str(i + 1) for i in range(len(node.keys)))
         clause = f" GROUP BY {group}" if group else ""
-        return f"{self._selected(node)}{clause}"
+        if self.dialect.grouped is None:
+            return f"{self._selected(node)}{clause}"
+        return self._grouped(node, self.dialect.grouped, clause)
+
+    def _grouped(self, node: Aggregate, grouped: Grouped, clause: str) -> str:
+        """Aggregates by themselves, and around them what is made of them, if it is more."""
+        block = self._block(node)
+        assert block is not None
+        row, source, hint = self._from(block)
+        keys = len(node.keys)
+        calls, made = grouped(block.row[:keys], block.row[keys:], row, "g")
+        if made == [f"g.a{i}" for i in range(len(calls))]:
+            return f"SELECT {hint}{self.labelled(calls)} {source}{clause}"
+        items = ", ".join(f"{call} AS a{i}" for i, call in enumerate(calls))
+        inner = f"SELECT {hint}{items} {source}{clause}"
+        return f"SELECT {self.labelled(made)} FROM ({inner}) AS g"
 
     @text.register
     def _(self, node: Union) -> str:

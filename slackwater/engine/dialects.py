@@ -9,6 +9,12 @@ from slackwater.algebra.expr import Expr
 from slackwater.engine import local_sql, spark_sql
 from slackwater.types import TIMESTAMP, DataType, Field, quote
 
+Grouped = Callable[
+    [Sequence[Expr], Sequence[Expr], Sequence[str], str], tuple[list[str], list[str]]
+]
+"""Keys, aggregates, the row they are of, and an alias → what is selected from each group, and what
+is made of that under the alias."""
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -17,6 +23,7 @@ class Dialect:
     name: str
     render: Callable[[Expr, Sequence[str]], str]
     predicate: Callable[[Expr, Sequence[str]], str]  # where NULL is as good as FALSE
+    grouped: Grouped | None  # how aggregates that take several calls are written
     quote: Callable[[str], str]
     type_name: Callable[[DataType], str]
     stored: Callable[[Field, str], str]  # a stored column as the engine computes with it
@@ -43,6 +50,7 @@ SPARK = Dialect(
     name="spark",
     render=spark_sql.render,
     predicate=spark_sql.render,
+    grouped=None,
     quote=quote,
     type_name=lambda t: t.sql,
     stored=lambda field, text: text,
@@ -60,6 +68,7 @@ LOCAL = Dialect(
     name="local",
     render=local_sql.render,
     predicate=local_sql.predicate,
+    grouped=local_sql.grouped,
     quote=_quote_local,
     type_name=local_sql.duck_type,
     stored=_stored_local,
