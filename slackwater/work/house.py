@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,8 +13,11 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pyarrow as pa
+
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.leases import Lease
+from slackwater.catalog.model import Segment
 from slackwater.catalog.starting import Start
 from slackwater.catalog.store import Catalog
 from slackwater.engine.garbage import collect_garbage
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 
 MOST_PLANS = 200
 """The ways to refresh a view are remembered for so many situations."""
+MOST_COLUMNS = 500
+FEW_ROWS = 5_000
+"""Columns of so many segments are remembered, if they are that short."""
 COLLECT_SECONDS = 10.0
 """From one collection of garbage to the next, at least."""
 
@@ -108,6 +114,7 @@ class House:
     """Of the states that views keep under a budget."""
     plans: Recent[Planned] = field(default_factory=lambda: Recent(MOST_PLANS))
     """The ways to refresh views, by situation."""
+    _columns: Recent[pa.Table] = field(default_factory=lambda: Recent(MOST_COLUMNS))
     _collected: float = -inf
 
     def __post_init__(self) -> None:
@@ -160,6 +167,16 @@ class House:
         """The same with a run that makes use of it, and what is there by then pinned."""
         wait, ttl = self.settings.lease_wait_seconds, self.settings.lease_seconds
         return self.catalog.start(kind, ids, self.timestamp, wait, ttl)
+
+    def columns(self, segment: Segment, names: Sequence[str]) -> pa.Table:
+        """Some columns of a small segment. Views that read the same change ask for the same."""
+
+        def read() -> pa.Table:
+            return self.storage.columns(segment, names)
+
+        if segment.rows > FEW_ROWS:
+            return read()
+        return self._columns.of((segment.path, tuple(names)), read)
 
     def collect_garbage(self) -> None:
         """Delete what nobody needs, unless that was just done: it waits for a grace period
