@@ -32,7 +32,7 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.engine.blocks import Block, block_of
-from slackwater.engine.dialects import Dialect, Grouped
+from slackwater.engine.dialects import Dialect
 from slackwater.engine.null_safe import equal_keys
 from slackwater.engine.outward import joined
 from slackwater.engine.programs import HEAVY, Part, Program
@@ -317,22 +317,22 @@ class _Compiler:
             return f"SELECT {self.labelled([])} FROM (SELECT {hint}count(*) AS n {source}) AS g"
         group = ", ".join(str(i + 1) for i in range(len(node.keys)))
         clause = f" GROUP BY {group}" if group else ""
-        if self.dialect.grouped is None:
-            return f"{self._selected(node)}{clause}"
-        return self._grouped(node, self.dialect.grouped, clause)
+        return self._grouped(node, clause) or f"{self._selected(node)}{clause}"
 
-    def _grouped(self, node: Aggregate, grouped: Grouped, clause: str) -> str:
-        """Aggregates by themselves, and around them what is made of them, if it is more."""
+    def _grouped(self, node: Aggregate, clause: str) -> str:
+        """Aggregates by themselves, and around them what is made of them; empty where all is as
+        well said at once."""
         block = self._block(node)
-        assert block is not None
+        if self.dialect.grouped is None or block is None:
+            return ""
         row, source, hint = self._from(block)
         keys = len(node.keys)
-        calls, made = grouped(block.row[:keys], block.row[keys:], row, "g")
-        if made == [f"g.a{i}" for i in range(len(calls))]:
-            return f"SELECT {hint}{self.labelled(calls)} {source}{clause}"
+        found = self.dialect.grouped(block.row[:keys], block.row[keys:], row, "g")
+        if found is None:
+            return ""
+        calls, made = found
         items = ", ".join(f"{call} AS a{i}" for i, call in enumerate(calls))
-        inner = f"SELECT {hint}{items} {source}{clause}"
-        return f"SELECT {self.labelled(made)} FROM ({inner}) AS g"
+        return f"SELECT {self.labelled(made)} FROM (SELECT {hint}{items} {source}{clause}) AS g"
 
     @text.register
     def _(self, node: Union) -> str:

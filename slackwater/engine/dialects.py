@@ -10,10 +10,10 @@ from slackwater.engine import local_sql, spark_sql
 from slackwater.types import TIMESTAMP, DataType, Field, quote
 
 Grouped = Callable[
-    [Sequence[Expr], Sequence[Expr], Sequence[str], str], tuple[list[str], list[str]]
+    [Sequence[Expr], Sequence[Expr], Sequence[str], str], tuple[list[str], list[str]] | None
 ]
 """Keys, aggregates, the row they are of, and an alias → what is selected from each group, and what
-is made of that under the alias."""
+is made of that under the alias; None where all is as well said at once."""
 
 
 @dataclass(frozen=True)
