@@ -88,7 +88,10 @@ def remove_tree(directory: Path) -> int:
 
     Others may delete it, too. While somebody goes on writing into it, some of it may stay.
     """
-    freed = sum(_size(path) for path in directory.rglob("*"))
+    if not directory.exists():
+        return 0
+    below = os.walk(directory)
+    freed = sum(_size(Path(place, name)) for place, _, names in below for name in names)
     for _ in range(_ATTEMPTS):
         if directory.exists():
             shutil.rmtree(directory, onerror=_unless_gone)

@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import logging
+import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -187,18 +188,20 @@ def _write_files(
 
 
 def _remove_unfinished(folder: Path) -> None:
-    for path in folder.glob(".writing-*"):
-        remove_tree(path)
+    for name in os.listdir(folder):
+        if name.startswith(".writing-"):
+            remove_tree(folder / name)
 
 
 def _remove_old(folder: Path, pointer: Pointer) -> None:
     """Keep the newest versions: somebody may still read the one before the pointer's."""
-    found = {int(path.name[2:]): path for path in folder.glob("v=*") if path.name[2:].isdigit()}
+    names = (name for name in os.listdir(folder) if name.startswith("v=") and name[2:].isdigit())
+    found = {int(name[2:]): name for name in names}
     older = sorted((v for v in found if v < pointer.version), reverse=True)
     kept = {pointer.version, *older[: KEPT_VERSIONS - 1]}
-    for version, path in found.items():
+    for version, name in found.items():
         if version not in kept:
-            remove_tree(path)
+            remove_tree(folder / name)
 
 
 def _remove_dropped(storage: Storage, snapshot: Snapshot) -> int:
