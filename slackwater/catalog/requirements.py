@@ -7,7 +7,7 @@ from functools import singledispatch
 from sqlalchemy import bindparam, select
 
 from slackwater.catalog.codec import fold
-from slackwater.catalog.leases import is_held
+from slackwater.catalog.leases import is_held, is_held_by
 from slackwater.catalog.model import (
     Exists,
     LeaseIs,
@@ -51,7 +51,8 @@ def _(requirement: VersionIs, tx: Transaction) -> None:
 @check.register
 def _(requirement: LeaseIs, tx: Transaction) -> None:
     name, token = requirement.name, requirement.token
-    if is_held(tx.connection, name, token, tx.now):
+    known = tx.leases.get(name)
+    if is_held_by(known, token, tx.now) or is_held(tx.connection, name, token, tx.now):
         return
     latest = tx.connection.scalar(select(leases.c.token).where(leases.c.name == name))
     cause = "another writer took over" if latest != token else "it expired or was released"

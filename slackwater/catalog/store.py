@@ -16,14 +16,18 @@ from slackwater.catalog.ids import timestamp
 from slackwater.catalog.keepalive import Keepalive
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import (
+    AddSegments,
     Event,
     Exists,
     FinishRun,
+    LeaseIs,
     Measurement,
     Requirement,
     Run,
     RunRecord,
+    SetAsOf,
     Update,
+    VersionIs,
 )
 from slackwater.catalog.outcome import outcome
 from slackwater.catalog.pins import Pin
@@ -67,7 +71,7 @@ class Catalog:
         wanted, changes = tuple(requires), tuple(updates)
         faults.reached("commit.before")
         with outcome(self._database) as result, self._transaction() as tx:
-            tx.look_for(r.id for r in wanted if isinstance(r, Exists))
+            _look_for_all(tx, wanted, changes)
             for requirement in wanted:
                 check(requirement, tx)
             for change in changes:
@@ -231,3 +235,15 @@ class Catalog:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _look_for_all(
+    tx: Transaction, wanted: Iterable[Requirement], changes: Iterable[Update]
+) -> None:
+    """Read what most requirements and updates ask about, all of a kind at once."""
+    defined = [r.id for r in wanted if isinstance(r, Exists)]
+    versioned = [r.id for r in wanted if isinstance(r, VersionIs)]
+    versioned += [c.id for c in changes if isinstance(c, AddSegments | SetAsOf)]
+    tx.look_for(defined, versioned)
+    names = [r.name for r in wanted if isinstance(r, LeaseIs)]
+    tx.leases = leases.rows_of(tx.connection, names)

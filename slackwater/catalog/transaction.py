@@ -6,7 +6,7 @@ Rows are never changed in place, except those the same commit added: a change cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Insert, Row, Select, Update, bindparam, insert, select, update
 from sqlalchemy import Table as SqlTable
 
-from slackwater.catalog.tables import definitions, runs, segments
+from slackwater.catalog.tables import definitions, runs, segments, versions
 from slackwater.errors import StateError
 
 _ROWS_AT_ONCE = 1000  # a database bounds how many values a statement may hold
@@ -36,17 +36,21 @@ class Transaction:
     commit: int
     now: float
     bumped: set[str] = field(default_factory=set)  # relations that got a new version in it
+    leases: Mapping[str, Row[Any]] = field(default_factory=dict)  # of names that were asked for
     _there: set[str] = field(default_factory=set)  # relations that were defined when it began
     _runs: dict[str, Row[Any] | None] = field(default_factory=dict)
     _read: dict[tuple[SqlTable, str], Live | None] = field(default_factory=dict)
     _changed: dict[tuple[SqlTable, str], Live] = field(default_factory=dict)
 
-    def look_for(self, ids: Iterable[str]) -> None:
-        """Ask once for all relations that must exist."""
-        wanted = list(dict.fromkeys(ids))
-        for start in range(0, len(wanted), _ROWS_AT_ONCE):
-            some = wanted[start : start + _ROWS_AT_ONCE]
+    def look_for(self, defined: Iterable[str], versioned: Iterable[str]) -> None:
+        """Ask once for what is asked for one by one later: relations that must exist, and live
+        rows of `versions`."""
+        for some in _some(defined):
             self._there.update(self.connection.scalars(_THERE, {"ids": some}))
+        for some in _some(versioned):
+            self._read |= {(versions, id): None for id in some}
+            for row in self.connection.execute(_VERSIONS, {"ids": some}):
+                self._read[versions, row.relation_id] = Live(**row._mapping)
 
     def exists(self, id: str) -> bool:
         """Is the relation defined?"""
@@ -141,9 +145,20 @@ _THERE = select(definitions.c.relation_id).where(
     definitions.c.relation_id.in_(bindparam("ids", expanding=True)),
     definitions.c.removed_commit.is_(None),
 )
+_VERSIONS = select(versions).where(
+    versions.c.relation_id.in_(bindparam("ids", expanding=True)),
+    versions.c.removed_commit.is_(None),
+)
 _RUN: Select[Any] = select(runs.c.token, runs.c.state, runs.c.commit_id).where(
     runs.c.id == bindparam("run")
 )
+
+
+def _some(ids: Iterable[str]) -> Iterator[list[str]]:
+    """Each id once, not too many at a time."""
+    wanted = list(dict.fromkeys(ids))
+    for start in range(0, len(wanted), _ROWS_AT_ONCE):
+        yield wanted[start : start + _ROWS_AT_ONCE]
 
 
 @cache
