@@ -89,21 +89,15 @@ class Node(metaclass=_Interning):
 
     def digest(self) -> str:
         """A short text that is the same for equal nodes in every process."""
-        known: dict[Node, str] = {}
+        if "_digest" not in vars(self):
+            for node in self.walk():
+                _ = node._digest  # from the leaves up, however deep the tree is
+        return self._digest
 
-        def of(value: Any) -> str:
-            if isinstance(value, tuple):
-                return f"({','.join(of(item) for item in value)})"
-            if not isinstance(value, Node):
-                return repr(value)
-            if value not in known:
-                parts = [type(value).__name__, *(of(v) for v in value.identity())]
-                known[value] = hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]
-            return known[value]
-
-        for node in self.walk():
-            of(node)
-        return known[self]
+    @cached_property
+    def _digest(self) -> str:
+        parts = [type(self).__name__, *(_digest_of(value) for value in self.identity())]
+        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]
 
     def walk(self) -> Iterator[Any]:
         """Each distinct node below and including this one, children first."""
@@ -117,6 +111,12 @@ class Node(metaclass=_Interning):
                 seen.add(node)
                 stack.append((node, True))
                 stack.extend((child, False) for child in reversed(node.children))
+
+
+def _digest_of(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({','.join(_digest_of(item) for item in value)})"
+    return value._digest if isinstance(value, Node) else repr(value)
 
 
 Family = type[Node]

@@ -102,7 +102,7 @@ class Warehouse:
         """Finish what a dead process left: garbage, and results not yet published."""
         self._house.collect_garbage()
         with self._house.catalog.reading() as snapshot:
-            publish_missing(self._house.storage, snapshot, self._house.rows_of)
+            publish_missing(self._house.storage, snapshot, self._house.contents.rows_of)
 
     # -- statements
 

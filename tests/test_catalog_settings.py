@@ -46,6 +46,18 @@ def test_settings_are_seen_by_the_snapshots_they_were_made_for(catalog: Catalog)
     assert found == expected
 
 
+def test_settings_are_carried_over_until_they_change(catalog: Catalog) -> None:
+    catalog.commit(updates=[SetSettings({"a": "1"})])
+    first = catalog.snapshot().settings
+    create(catalog, table("sales"))
+    later = catalog.snapshot()
+    assert later.knows_settings
+    assert later.settings is first
+    catalog.commit(updates=[SetSettings({"a": None, "b": "2"})])
+    assert not catalog.snapshot().knows_settings
+    assert dict(catalog.snapshot().settings) == {"b": "2"}
+
+
 def test_a_setting_that_is_set_twice_in_one_commit_is_the_last(catalog: Catalog) -> None:
     catalog.commit(updates=[SetSettings({"a": "1", "b": "1"}), SetSettings({"a": "2", "b": None})])
     assert dict(catalog.snapshot().settings) == {"a": "2"}

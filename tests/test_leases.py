@@ -14,7 +14,7 @@ import pytest
 
 from slackwater import faults
 from slackwater.catalog.keepalive import Keepalive
-from slackwater.catalog.model import CreateTable, LeaseIs
+from slackwater.catalog.model import CreateTable, FinishRun, LeaseIs, VersionIs
 from slackwater.catalog.process import is_dead, this_process
 from slackwater.catalog.store import Catalog
 from slackwater.errors import InternalError, StateError
@@ -260,3 +260,38 @@ def test_what_could_not_be_given_back_is_given_back_on_closing(
         again.commit(updates=[CreateTable(table("t"))])
         assert again.collection.advance_horizon(0) == 1  # no pin is in the way
         again.lease(["t"], wait_seconds=0).release()
+
+
+def test_work_starts_and_ends_in_one_transaction_each(catalog: Catalog) -> None:
+    """Lease, run and pin come together, and go together with the commit."""
+    start = catalog.start("test", ["sales"], lambda: "noon")
+    assert start.at == "noon"
+    assert start.pin.commit == catalog.snapshot().commit
+    with pytest.raises(StateError, match="being changed"):
+        catalog.lease(["sales"], wait_seconds=0)
+    with catalog.working(start) as snapshot:
+        assert snapshot.commit == start.pin.commit
+        catalog.commit(start.requirements, [FinishRun(start.run.id)], [start.lease, start.pin])
+        catalog.lease(["sales"], wait_seconds=0).release()  # before the block has ended
+    assert [run.state for run in catalog.runs()] == ["committed"]
+    assert not catalog._keepalive.held()
+
+
+def test_what_could_not_be_committed_is_given_back_at_the_end(catalog: Catalog) -> None:
+    start = catalog.start("test", ["sales"])
+    wrong = [*start.requirements, VersionIs("gone", 1)]
+    with (
+        pytest.raises(StateError, match="version 1"),
+        catalog.working(start),
+    ):
+        catalog.commit(wrong, [FinishRun(start.run.id)], [start.lease, start.pin])
+    assert [run.state for run in catalog.runs()] == ["aborted"]
+    assert not catalog._keepalive.held()
+    catalog.lease(["sales"], wait_seconds=0).release()
+
+
+def test_work_that_must_wait_registers_nothing(catalog: Catalog) -> None:
+    with catalog.lease(["sales"]), pytest.raises(StateError, match="being changed"):
+        catalog.start("test", ["sales"], wait_seconds=0)
+    assert catalog.runs() == ()
+    assert not catalog._keepalive.held()

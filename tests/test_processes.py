@@ -280,19 +280,24 @@ def test_a_table_made_anew_while_a_writer_waited_is_leased_anew(
 ) -> None:
     """The lease is on the table that is written, not on its dropped namesake."""
     bank.sql("CREATE TABLE t (x INT)")
-    lease = House.lease
+    start, lease = House.start, House.lease
     leased: list[str] = []
 
-    def after_a_drop(house: House, *ids: str) -> Any:
-        if not leased:
-            Child(define_anew, path).result()
+    def after_a_drop(house: House, kind: str, *ids: str) -> Any:
+        Child(define_anew, path).result()
+        leased.extend(ids)
+        return start(house, kind, *ids)
+
+    def anew(house: House, *ids: str) -> Any:
         leased.extend(ids)
         return lease(house, *ids)
 
-    monkeypatch.setattr(House, "lease", after_a_drop)
+    monkeypatch.setattr(House, "start", after_a_drop)
+    monkeypatch.setattr(House, "lease", anew)
     bank.sql("INSERT INTO t VALUES (1)")
     found = bank.catalog.snapshot().find("t")
     assert found is not None
+    assert len(leased) == 2
     assert leased[-1] == found.id
     assert bank.sql("SELECT * FROM t").fetchall() == [(1,)]
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from slackwater.catalog.model import Run, Segment
-from slackwater.engine import segment_writer
+from slackwater.engine import files, segment_writer
 from slackwater.engine.storage import Storage
 from slackwater.errors import InternalError, StateError
 from slackwater.types import WEIGHT
@@ -49,8 +49,35 @@ def test_rows_come_back_with_their_weights(storage: Storage) -> None:
         "name": ["n0", "n1", "n2"],
         WEIGHT: [1, 3, -2],
     }
-    assert pq.read_metadata(storage.path(segment)).row_group(0).column(0).compression == "ZSTD"
     storage.check(segment)
+
+
+def test_what_is_worth_it_is_compressed(storage: Storage) -> None:
+    (few,) = storage.write(RUN, "t1", [rows(1, 3)], SCHEMA)
+    (many,) = storage.write(RUN, "t1", [rows(*[1] * 2000)], SCHEMA)
+    footers = [pq.read_metadata(storage.path(segment)) for segment in (few, many)]
+    found = [footer.row_group(0).column(0).compression for footer in footers]
+    assert found == ["UNCOMPRESSED", "ZSTD"]
+    assert few.stats == {"id": [0, 1]}
+    assert many.stats == {"id": [0, 1999]}
+
+
+def test_names_of_directories_are_synced_once(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(
+        files, "sync", lambda path: synced.append(path.relative_to(storage.root).as_posix())
+    )
+    (first,) = storage.write(RUN, "t1", [rows(1)], SCHEMA)
+    place = first.path.rpartition("/")[0]
+    assert synced == [place, "data/r1/t1", "data/r1", "data", "."]
+    synced.clear()
+    (second,) = storage.write(RUN, "t1", [rows(2)], SCHEMA)
+    assert synced == [second.path.rpartition("/")[0], "data/r1/t1"]
+    synced.clear()
+    storage.write(RUN, "t2", [rows()], SCHEMA)
+    assert synced == []
 
 
 def test_no_rows_make_no_file(storage: Storage) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from slackwater.catalog import runs
 from slackwater.catalog.database import Database
@@ -24,6 +24,9 @@ from slackwater.catalog.tables import (
     versions,
     warehouse_settings,
 )
+
+_PATHS_AT_ONCE = 1000  # a database bounds how many values a statement may hold
+_NAMED = select(segments.c.path).where(segments.c.path.in_(bindparam("paths", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +53,19 @@ class Collection:
         """Runs that have ended and whose directory was not looked through."""
         return runs.ended_unswept(self._database)
 
-    def mark_swept(self, run_id: str) -> None:
-        """The run's directory holds no garbage."""
-        runs.mark_swept(self._database, run_id)
+    def mark_swept(self, run_ids: Sequence[str]) -> None:
+        """The directories of these runs hold no garbage."""
+        if run_ids:
+            runs.mark_swept(self._database, run_ids)
 
-    def known_paths(self, directory: str) -> frozenset[str]:
-        """The paths below `directory` that any segment row names."""
-        query = select(segments.c.path).where(segments.c.path.startswith(f"{directory}/"))
+    def known_paths(self, paths: Sequence[str]) -> frozenset[str]:
+        """Those of some paths that any segment row names."""
+        found: set[str] = set()
         with self._database.reading() as connection:
-            return frozenset(connection.scalars(query))
+            for start in range(0, len(paths), _PATHS_AT_ONCE):
+                some = {"paths": paths[start : start + _PATHS_AT_ONCE]}
+                found.update(connection.scalars(_NAMED, some))
+        return frozenset(found)
 
     def advance_horizon(self, grace_seconds: float) -> int:
         """Move the horizon as far as pins and the grace period allow; it never goes back."""

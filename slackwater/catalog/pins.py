@@ -23,6 +23,7 @@ PIN_TTL_SECONDS = 60.0
 HEAD = select(head)
 _NEW = insert(pins)
 _GONE = delete(pins).where(pins.c.id == bindparam("pin"))
+_KEPT = update(pins).where(pins.c.id == bindparam("pin"))
 
 
 class Pin:
@@ -37,23 +38,35 @@ class Pin:
         self.commit = commit
         self.lost = False
         self.over = False
+        self.freed = False
 
     def renew(self, connection: Connection, now: float) -> bool:
         """Hold on for another minute, unless the pin was taken for dead and removed."""
         if self.over:
-            connection.execute(_GONE, {"pin": self._id})
+            self.free(connection)
             return False
-        change = update(pins).where(pins.c.id == self._id)
-        result = connection.execute(change.values(expires=now + self.ttl_seconds))
+        values = {"pin": self._id, "expires": now + self.ttl_seconds}
+        result = connection.execute(_KEPT, values)
         return result.rowcount == 1
 
     def release(self) -> None:
         """Let the snapshot go. Where that fails, the heartbeat goes on trying."""
+        if self.freed:
+            return
         self.over = True
         with letting_go("A pin"):
             with self._database.writing() as connection:
-                connection.execute(_GONE, {"pin": self._id})
-            self._keepalive.remove(self)
+                self.free(connection)
+            self.is_free()
+
+    def free(self, connection: Connection) -> None:
+        """Let the snapshot go within a transaction."""
+        connection.execute(_GONE, {"pin": self._id})
+
+    def is_free(self) -> None:
+        """That transaction was committed."""
+        self.over = self.freed = True
+        self._keepalive.remove(self)
 
     def __enter__(self) -> Self:
         return self
@@ -70,18 +83,30 @@ class Pin:
 def pin(database: Database, keepalive: Keepalive, commit: int | None) -> Pin:
     """Pin a commit (the newest, if None) that is still whole."""
     with database.writing() as connection:
-        newest = connection.execute(HEAD).one()
-        wanted = newest.commit_id if commit is None else commit
-        require_whole(wanted, newest.horizon, newest.commit_id)
-        made = Pin(database, keepalive, new_id("p"), wanted)
-        row = {
-            "id": made._id,
-            "commit_id": wanted,
-            "owner": this_process().json,
-            "expires": database.now(connection) + PIN_TTL_SECONDS,
-        }
-        connection.execute(_NEW, row)
+        made = register(database, keepalive, connection, database.now(connection), commit)
     keepalive.add(made)
+    return made
+
+
+def register(
+    database: Database,
+    keepalive: Keepalive,
+    connection: Connection,
+    now: float,
+    commit: int | None = None,
+) -> Pin:
+    """The same within a transaction, for the caller to keep alive."""
+    newest = connection.execute(HEAD).one()
+    wanted = newest.commit_id if commit is None else commit
+    require_whole(wanted, newest.horizon, newest.commit_id)
+    made = Pin(database, keepalive, new_id("p"), wanted)
+    row = {
+        "id": made._id,
+        "commit_id": wanted,
+        "owner": this_process().json,
+        "expires": now + PIN_TTL_SECONDS,
+    }
+    connection.execute(_NEW, row)
     return made
 
 

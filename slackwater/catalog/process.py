@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ class Owner:
     @property
     def json(self) -> dict[str, Any]:
         """The form the catalog keeps."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _FIELDS}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Owner:
@@ -41,6 +41,9 @@ class Owner:
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
+
+
+_FIELDS = tuple(field.name for field in fields(Owner))
 
 
 def this_process() -> Owner:

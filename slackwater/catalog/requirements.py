@@ -7,7 +7,7 @@ from functools import singledispatch
 from sqlalchemy import bindparam, select
 
 from slackwater.catalog.codec import fold
-from slackwater.catalog.leases import is_held
+from slackwater.catalog.leases import is_held, is_held_by
 from slackwater.catalog.model import (
     Exists,
     LeaseIs,
@@ -17,7 +17,7 @@ from slackwater.catalog.model import (
     RunIs,
     VersionIs,
 )
-from slackwater.catalog.tables import definitions, leases, relations, runs, versions
+from slackwater.catalog.tables import definitions, leases, relations, versions
 from slackwater.catalog.transaction import Transaction, name_of, run_revoked
 from slackwater.errors import InternalError, StateError, UserError
 
@@ -26,7 +26,6 @@ _NAMED = (
     .join(relations, relations.c.id == definitions.c.relation_id)
     .where(definitions.c.folded_name == bindparam("folded"), definitions.c.removed_commit.is_(None))
 )
-_RUN = select(runs.c.token, runs.c.state).where(runs.c.id == bindparam("run"))
 
 
 @singledispatch
@@ -52,7 +51,8 @@ def _(requirement: VersionIs, tx: Transaction) -> None:
 @check.register
 def _(requirement: LeaseIs, tx: Transaction) -> None:
     name, token = requirement.name, requirement.token
-    if is_held(tx.connection, name, token, tx.now):
+    known = tx.leases.get(name)
+    if is_held_by(known, token, tx.now) or is_held(tx.connection, name, token, tx.now):
         return
     latest = tx.connection.scalar(select(leases.c.token).where(leases.c.name == name))
     cause = "another writer took over" if latest != token else "it expired or was released"
@@ -65,7 +65,7 @@ def _(requirement: LeaseIs, tx: Transaction) -> None:
 
 @check.register
 def _(requirement: RunIs, tx: Transaction) -> None:
-    row = tx.connection.execute(_RUN, {"run": requirement.run_id}).one_or_none()
+    row = tx.run(requirement.run_id)
     if row is None or row.token != requirement.token or row.state != "open":
         raise run_revoked(requirement.run_id, None if row is None else row.state)
 
@@ -85,7 +85,8 @@ def _(requirement: NameIsFree, tx: Transaction) -> None:
 
 @check.register
 def _(requirement: Exists, tx: Transaction) -> None:
-    tx.live(definitions, requirement.id)
+    if not tx.exists(requirement.id):
+        raise tx.gone(requirement.id)
 
 
 @check.register

@@ -8,9 +8,10 @@ the two can never both win.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from slackwater import faults
 from slackwater.catalog.database import Database
@@ -24,6 +25,10 @@ from slackwater.catalog.tables import runs
 RUN_TTL_SECONDS = 60.0
 SILENT_SECONDS = 24 * 3600.0
 _NEW = insert(runs)
+_ANY_OF = runs.c.id.in_(bindparam("ids", expanding=True))
+_SOME = select(runs).where(_ANY_OF)
+_SWEPT = update(runs).where(_ANY_OF)
+_OPEN = update(runs).where(runs.c.id == bindparam("run"), runs.c.state == "open")
 
 
 class _Beat:
@@ -41,33 +46,48 @@ class _Beat:
         if self.over:
             _give_up(connection, self.run_id, self.error, now)
             return False
-        change = update(runs).where(runs.c.id == self.run_id, runs.c.state == "open")
-        result = connection.execute(change.values(expires=now + self.ttl_seconds))
+        values = {"run": self.run_id, "expires": now + self.ttl_seconds}
+        result = connection.execute(_OPEN, values)
         return result.rowcount == 1
+
+
+def fresh(kind: str) -> Run:
+    """A run with a directory and a token of its own, not registered yet."""
+    id = new_id("r")
+    return Run(id, secrets.token_hex(16), f"data/{id}", kind)
 
 
 def begin(database: Database, keepalive: Keepalive, kind: str, lease: Lease | None) -> Run:
     """Register a run and its fresh directory."""
-    id = new_id("r")
-    run = Run(id, secrets.token_hex(16), f"data/{id}", kind)
+    run = fresh(kind)
     with database.writing(durable=True) as connection:
-        now = database.now(connection)
-        row = {
-            "id": run.id,
-            "kind": kind,
-            "token": run.token,
-            "state": "open",
-            "directory": run.directory,
-            "leases": dict(lease.tokens) if lease else {},
-            "owner": this_process().json,
-            "expires": now + RUN_TTL_SECONDS,
-            "begun_at": now,
-            "swept": 0,
-        }
-        connection.execute(_NEW, row)
+        register(connection, database.now(connection), run, lease.tokens if lease else {})
+    begun(keepalive, run)
+    return run
+
+
+def register(connection: Connection, now: float, run: Run, tokens: Mapping[str, int]) -> None:
+    """The same within a transaction, which must be durable: what a run writes is found by its
+    row alone."""
+    row = {
+        "id": run.id,
+        "kind": run.kind,
+        "token": run.token,
+        "state": "open",
+        "directory": run.directory,
+        "leases": dict(tokens),
+        "owner": this_process().json,
+        "expires": now + RUN_TTL_SECONDS,
+        "begun_at": now,
+        "swept": 0,
+    }
+    connection.execute(_NEW, row)
+
+
+def begun(keepalive: Keepalive, run: Run) -> None:
+    """The run is registered; it is kept from being taken for abandoned."""
     keepalive.add(_Beat(run.id))
     faults.reached("run.begun")
-    return run
 
 
 def forget(keepalive: Keepalive, run_id: str) -> None:
@@ -79,8 +99,8 @@ def forget(keepalive: Keepalive, run_id: str) -> None:
 
 def end(connection: Connection, run_id: str, state: str, now: float, **values: Any) -> bool:
     """Close an open run; False when it was not open any more."""
-    change = update(runs).where(runs.c.id == run_id, runs.c.state == "open")
-    result = connection.execute(change.values(state=state, ended_at=now, **values))
+    changed = {"run": run_id, "state": state, "ended_at": now, **values}
+    result = connection.execute(_OPEN, changed)
     return result.rowcount == 1
 
 
@@ -134,12 +154,13 @@ def ended_unswept(database: Database) -> tuple[RunRecord, ...]:
         return tuple(_record(row) for row in connection.execute(query))
 
 
-def mark_swept(database: Database, run_id: str) -> None:
-    """The run's directory holds no garbage, unless a revoked writer may still wake and write."""
+def mark_swept(database: Database, run_ids: Sequence[str]) -> None:
+    """The runs' directories hold no garbage, unless a revoked writer may still wake and write."""
     with database.writing() as connection:
-        row = connection.execute(select(runs).where(runs.c.id == run_id)).one()
-        if row.state != "revoked" or _is_silenced(row, database.now(connection)):
-            connection.execute(update(runs).where(runs.c.id == run_id).values(swept=1))
+        now = database.now(connection)
+        rows = connection.execute(_SOME, {"ids": list(run_ids)}).all()
+        done = [r.id for r in rows if r.state != "revoked" or _is_silenced(r, now)]
+        connection.execute(_SWEPT, {"ids": done, "swept": 1})
 
 
 def _is_silenced(row: Row[Any], now: float) -> bool:

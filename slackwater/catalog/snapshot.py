@@ -152,7 +152,15 @@ class Snapshot:
                 own.pop(row.row_id, None)
             elif row.row_id not in own:
                 own[row.row_id] = segment_of(row, found[row.relation_id])
-        return Snapshot(self._database, commit, found, self, rows)
+        later = Snapshot(self._database, commit, found, self, rows)
+        if self.knows_settings and not changes.settings:
+            later.settings = self.settings
+        return later
+
+    @property
+    def knows_settings(self) -> bool:
+        """Were the warehouse's settings asked for?"""
+        return "settings" in vars(self)
 
     def supposing(
         self,
@@ -189,6 +197,7 @@ class Changes:
     relations: Sequence[Row[Any]]  # as they are now, of which anything was added
     closed: frozenset[str]  # relations of which a definition was closed
     segments: Sequence[Row[Any]]
+    settings: bool  # of the warehouse: is any other than it was? Asked for where they are known
 
 
 def load(database: Database, commit: int | None, known: Snapshot | None) -> Snapshot:
@@ -200,7 +209,7 @@ def load(database: Database, commit: int | None, known: Snapshot | None) -> Snap
         if known is not None and known.commit == wanted >= newest.horizon:
             return known
         if known is not None and newest.horizon <= known.commit < wanted:
-            changes = _changes(connection, known.commit, wanted)
+            changes = _changes(connection, known.commit, wanted, known.knows_settings)
             newest = _require_whole(connection, wanted)
             if newest.horizon <= known.commit:  # what was closed since is still there
                 return known.moved(wanted, changes)
@@ -210,12 +219,13 @@ def load(database: Database, commit: int | None, known: Snapshot | None) -> Snap
     return Snapshot(database, wanted, found, known)
 
 
-def _changes(connection: Connection, since: int, commit: int) -> Changes:
+def _changes(connection: Connection, since: int, commit: int, settings: bool) -> Changes:
     here = {"since": since, "commit": commit}
     return Changes(
         connection.execute(_CHANGED_RELATIONS, here).all(),
         frozenset(connection.scalars(_CLOSED, here)),
         connection.execute(_CHANGED_SEGMENTS, here).all(),
+        settings and connection.execute(_CHANGED_SETTINGS, here).first() is not None,
     )
 
 
@@ -262,4 +272,14 @@ _CHANGED_SEGMENTS = (
     .where(or_(segments.c.added_commit > _SINCE, segments.c.removed_commit > _SINCE))
     .where(segments.c.added_commit <= _COMMIT)
     .order_by(segments.c.row_id)
+)
+_CHANGED_SETTINGS = (
+    select(warehouse_settings.c.row_id)
+    .where(
+        or_(
+            warehouse_settings.c.added_commit > _SINCE, warehouse_settings.c.removed_commit > _SINCE
+        )
+    )
+    .where(warehouse_settings.c.added_commit <= _COMMIT)
+    .limit(1)
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -10,24 +10,30 @@ from typing import Any, Self
 from sqlalchemy import insert, select, update
 
 from slackwater import faults
-from slackwater.catalog import history, leases, pins, runs, snapshot
-from slackwater.catalog.collection import Collection
+from slackwater.catalog import collection, history, leases, pins, runs, snapshot, starting
 from slackwater.catalog.database import Database
+from slackwater.catalog.ids import timestamp
 from slackwater.catalog.keepalive import Keepalive
 from slackwater.catalog.leases import Lease
 from slackwater.catalog.model import (
+    AddSegments,
     Event,
+    Exists,
     FinishRun,
+    LeaseIs,
     Measurement,
     Requirement,
     Run,
     RunRecord,
+    SetAsOf,
     Update,
+    VersionIs,
 )
 from slackwater.catalog.outcome import outcome
 from slackwater.catalog.pins import Pin
 from slackwater.catalog.requirements import check
 from slackwater.catalog.snapshot import Snapshot
+from slackwater.catalog.starting import Start
 from slackwater.catalog.tables import commits, head
 from slackwater.catalog.transaction import Transaction
 from slackwater.catalog.updates import apply
@@ -45,7 +51,7 @@ class Catalog:
         self._keepalive = Keepalive(database)
         self._newest: Snapshot | None = None
         self._running: set[str] = set()  # runs begun and not ended by `running`
-        self.collection = Collection(database)
+        self.collection = collection.Collection(database)
 
     @classmethod
     def open(cls, url: str) -> Catalog:
@@ -54,19 +60,30 @@ class Catalog:
         database.migrate()
         return cls(database)
 
-    def commit(self, requires: Iterable[Requirement] = (), updates: Iterable[Update] = ()) -> int:
-        """Do all updates if every requirement holds, or nothing; the new commit's number."""
+    def commit(
+        self,
+        requires: Iterable[Requirement] = (),
+        updates: Iterable[Update] = (),
+        lets_go: Collection[Lease | Pin] = (),
+    ) -> int:
+        """Do all updates if every requirement holds, or nothing; the new commit's number. What is
+        not needed any more is given back in the same transaction."""
         wanted, changes = tuple(requires), tuple(updates)
         faults.reached("commit.before")
         with outcome(self._database) as result, self._transaction() as tx:
+            _look_for_all(tx, wanted, changes)
             for requirement in wanted:
                 check(requirement, tx)
             for change in changes:
                 apply(change, tx)
             tx.flush()
+            for item in lets_go:
+                item.free(tx.connection)
             faults.reached("commit.inside")
             result.expect(tx)
         faults.reached("commit.after")
+        for item in lets_go:
+            item.is_free()
         self._forget_finished(changes)
         return tx.commit
 
@@ -101,11 +118,13 @@ class Catalog:
     def reading(self) -> Iterator[Snapshot]:
         """The newest snapshot, pinned while it is used."""
         with self.pin() as pin:
-            known = self._newest
-            if known is not None and known.commit == pin.commit:
-                yield known  # it stays whole while pinned
-            else:
-                yield self.snapshot(pin.commit)
+            yield self._pinned(pin)
+
+    def _pinned(self, pin: Pin) -> Snapshot:
+        known = self._newest
+        if known is not None and known.commit == pin.commit:
+            return known  # it stays whole while pinned
+        return self.snapshot(pin.commit)
 
     def lease(
         self, names: Iterable[str], wait_seconds: float = 30.0, ttl_seconds: float = 30.0
@@ -126,14 +145,39 @@ class Catalog:
     def running(self, kind: str, lease: Lease | None = None) -> Iterator[Run]:
         """A run that is given up when the block raises, or ends without committing it."""
         run = self.begin_run(kind, lease)
+        with self._given_up_unless_committed(run):
+            yield run
+
+    @contextmanager
+    def _given_up_unless_committed(self, run: Run) -> Iterator[None]:
         self._running.add(run.id)
         try:
-            yield run
+            yield
         except BaseException as error:
             self.abort_run(run, f"{type(error).__name__}: {error}")
             raise
         if run.id in self._running:
             self.abort_run(run, "ended without a commit")
+
+    def start(
+        self,
+        kind: str,
+        names: Iterable[str],
+        now: Callable[[], str] = timestamp,
+        wait_seconds: float = 30.0,
+        ttl_seconds: float = 30.0,
+    ) -> Start:
+        """Lease names, begin a run and pin the newest commit, at once. `now` tells when that is."""
+        return starting.start(
+            self._database, self._keepalive, kind, names, now, wait_seconds, ttl_seconds
+        )
+
+    @contextmanager
+    def working(self, begun: Start) -> Iterator[Snapshot]:
+        """What was pinned at the start of a piece of work. At the end its run, lease and pin are
+        given back, as far as its commit has not done so."""
+        with begun.lease, self._given_up_unless_committed(begun.run), begun.pin:
+            yield self._pinned(begun.pin)
 
     def events(
         self,
@@ -191,3 +235,15 @@ class Catalog:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _look_for_all(
+    tx: Transaction, wanted: Iterable[Requirement], changes: Iterable[Update]
+) -> None:
+    """Read what most requirements and updates ask about, all of a kind at once."""
+    defined = [r.id for r in wanted if isinstance(r, Exists)]
+    versioned = [r.id for r in wanted if isinstance(r, VersionIs)]
+    versioned += [c.id for c in changes if isinstance(c, AddSegments | SetAsOf)]
+    tx.look_for(defined, versioned)
+    names = [r.name for r in wanted if isinstance(r, LeaseIs)]
+    tx.leases = leases.rows_of(tx.connection, names)

@@ -6,16 +6,16 @@ Rows are never changed in place, except those the same commit added: a change cl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Select, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, Insert, Row, Select, Update, bindparam, insert, select, update
 from sqlalchemy import Table as SqlTable
 
-from slackwater.catalog.tables import definitions, segments
+from slackwater.catalog.tables import definitions, runs, segments, versions
 from slackwater.errors import StateError
 
 _ROWS_AT_ONCE = 1000  # a database bounds how many values a statement may hold
@@ -36,8 +36,33 @@ class Transaction:
     commit: int
     now: float
     bumped: set[str] = field(default_factory=set)  # relations that got a new version in it
+    leases: Mapping[str, Row[Any]] = field(default_factory=dict)  # of names that were asked for
+    _there: set[str] = field(default_factory=set)  # relations that were defined when it began
+    _runs: dict[str, Row[Any] | None] = field(default_factory=dict)
     _read: dict[tuple[SqlTable, str], Live | None] = field(default_factory=dict)
     _changed: dict[tuple[SqlTable, str], Live] = field(default_factory=dict)
+
+    def look_for(self, defined: Iterable[str], versioned: Iterable[str]) -> None:
+        """Ask once for what is asked for one by one later: relations that must exist, and live
+        rows of `versions`."""
+        for some in _some(defined):
+            self._there.update(self.connection.scalars(_THERE, {"ids": some}))
+        for some in _some(versioned):
+            self._read |= {(versions, id): None for id in some}
+            for row in self.connection.execute(_VERSIONS, {"ids": some}):
+                self._read[versions, row.relation_id] = Live(**row._mapping)
+
+    def exists(self, id: str) -> bool:
+        """Is the relation defined?"""
+        if id in self._there and (definitions, id) not in self._read:
+            return True
+        return self.find(definitions, id) is not None
+
+    def run(self, id: str) -> Row[Any] | None:
+        """A run's token, state and commit, as this commit found them."""
+        if id not in self._runs:
+            self._runs[id] = self.connection.execute(_RUN, {"run": id}).one_or_none()
+        return self._runs[id]
 
     def find(self, table: SqlTable, id: str) -> Live | None:
         """The relation's live row in `definitions` or `versions`."""
@@ -50,12 +75,16 @@ class Transaction:
         """The same, of a relation that must exist."""
         row = self.find(table, id)
         if row is None:
-            raise StateError(
-                f"'{name_of(self.connection, id)}' does not exist any more.",
-                code="RELATION_GONE",
-                hint="Somebody dropped it meanwhile. Nothing of this change is visible.",
-            )
+            raise self.gone(id)
         return row
+
+    def gone(self, id: str) -> StateError:
+        """The relation does not exist."""
+        return StateError(
+            f"'{name_of(self.connection, id)}' does not exist any more.",
+            code="RELATION_GONE",
+            hint="Somebody dropped it meanwhile. Nothing of this change is visible.",
+        )
 
     def add(self, table: SqlTable, id: str, **values: Any) -> None:
         """The first row of a new relation."""
@@ -73,6 +102,7 @@ class Transaction:
         self.flush(table)
         self.connection.execute(_closing(table), {"of": id, "removed_commit": self.commit})
         self._read[table, id] = None
+        self._there.discard(id)
 
     def flush(self, *only: SqlTable) -> None:
         """Write the changed rows of some tables; of all, where none is named."""
@@ -111,6 +141,24 @@ class Transaction:
 
 
 # Statements are built once: that takes longer than running them does.
+_THERE = select(definitions.c.relation_id).where(
+    definitions.c.relation_id.in_(bindparam("ids", expanding=True)),
+    definitions.c.removed_commit.is_(None),
+)
+_VERSIONS = select(versions).where(
+    versions.c.relation_id.in_(bindparam("ids", expanding=True)),
+    versions.c.removed_commit.is_(None),
+)
+_RUN: Select[Any] = select(runs.c.token, runs.c.state, runs.c.commit_id).where(
+    runs.c.id == bindparam("run")
+)
+
+
+def _some(ids: Iterable[str]) -> Iterator[list[str]]:
+    """Each id once, not too many at a time."""
+    wanted = list(dict.fromkeys(ids))
+    for start in range(0, len(wanted), _ROWS_AT_ONCE):
+        yield wanted[start : start + _ROWS_AT_ONCE]
 
 
 @cache

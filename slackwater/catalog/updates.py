@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import insert, select, update
 
 from slackwater.catalog import constants
 from slackwater.catalog.codec import Relation, body_of, fold, kind_of, promises_of, segment_row
@@ -40,7 +40,6 @@ from slackwater.catalog.tables import (
     events,
     measurements,
     relations,
-    runs,
     segments,
     versions,
     warehouse_settings,
@@ -52,7 +51,6 @@ _NEW_RELATION = insert(relations)
 _NEW_SEGMENTS = insert(segments)
 _NEW_MEASUREMENTS = insert(measurements)
 _NEW_EVENT = insert(events)
-_RUN = select(runs.c.state, runs.c.commit_id).where(runs.c.id == bindparam("run"))
 
 
 @singledispatch
@@ -299,7 +297,7 @@ def _require_writable(tx: Transaction, paths: set[str]) -> None:
         if path.startswith("data/"):
             by_run.setdefault(path.split("/")[1], set()).add(path)
     for run_id, written in by_run.items():
-        run = tx.connection.execute(_RUN, {"run": run_id}).one_or_none()
+        run = tx.run(run_id)
         if run is None or run.state == "open" or run.commit_id == tx.commit:
             continue
         if not written <= _live_paths(tx, written):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import singledispatchmethod
+from functools import lru_cache, singledispatchmethod
 
 from slackwater.algebra.expr import Column, Expr, SparkCall, conjunction
 from slackwater.algebra.patterns import membership_key, null_aware_key
@@ -39,12 +39,15 @@ from slackwater.engine.outward import Input, joined
 from slackwater.engine.programs import HEAVY, Part, Program
 from slackwater.engine.sharing import Sharing, reads_change
 from slackwater.engine.spark_sql import fill
+from slackwater.engine.templates import Template, place_of
 from slackwater.engine.texts import Texts
 from slackwater.errors import InternalError
 from slackwater.types import Schema
 
 FEW_BYTES = 2_000_000
 """Inputs up to this size are sent whole to wherever they are joined, if changes are."""
+MOST_TEMPLATES = 500
+"""So many statements are remembered without their inputs."""
 Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
 
@@ -70,9 +73,35 @@ def compile_program(
     """The same as few statements: what the change of a relation reads several times comes first,
     so that an engine plans the rest with its true size. `prefix` makes names unique. Where the
     change is small, `broadcast` gives the bytes of each source. `made` says how much there is
-    behind sources that are statements themselves, `most` how much later statements may repeat."""
+    behind sources that are statements themselves, `most` how much later statements may repeat.
+
+    Where statements repeat themselves, all but the inputs is written once."""
+    wanted = None if names is None else tuple(names)
+    if dialect.repeats and not broadcast and not made:
+        return _template(relation, dialect, wanted, prefix, most).filled(inputs)
+    return _program(relation, dialect, inputs, wanted, prefix, broadcast or {}, made or {}, most)
+
+
+@lru_cache(MOST_TEMPLATES)
+def _template(
+    relation: Relation, dialect: Dialect, names: tuple[str, ...] | None, prefix: str, most: int
+) -> Template:
+    places = {scan.source: place_of(scan.source) for scan in relation.scans()}
+    return Template(_program(relation, dialect, places, names, prefix, {}, {}, most))
+
+
+def _program(
+    relation: Relation,
+    dialect: Dialect,
+    inputs: Inputs,
+    names: tuple[str, ...] | None,
+    prefix: str,
+    broadcast: Mapping[str, int],
+    made: Mapping[str, int],
+    most: int,
+) -> Program:
     apart = reads_change(relation)
-    compiler = _Compiler(dialect, inputs, prefix, broadcast or {}, apart, made or {}, most)
+    compiler = _Compiler(dialect, inputs, prefix, broadcast, apart, made, most)
     sql = compiler.statement(relation, names)
     return Program(tuple(compiler.parts), sql, compiler.sharing.size(_delivery(relation)[0]))
 
@@ -313,7 +342,23 @@ class _Compiler:
             return f"SELECT 1 AS none FROM (SELECT {hint}count(*) AS n {source}) AS g"
         group = ", ".join(str(i + 1) for i in range(len(node.keys)))
         clause = f" GROUP BY {group}" if group else ""
-        return f"{self._selected(node)}{clause}"
+        return self._grouped(node, clause) or f"{self._selected(node)}{clause}"
+
+    def _grouped(self, node: Aggregate, clause: str) -> str:
+        """Aggregates by themselves, and around them what is made of them; empty where all is as
+        well said at once."""
+        block = self._block(node)
+        if self.dialect.grouped is None or block is None:
+            return ""
+        row, source, hint = self._from(block)
+        keys = len(node.keys)
+        found = self.dialect.grouped(block.row[:keys], block.row[keys:], row, "g")
+        if found is None:
+            return ""
+        calls, made = found
+        items = ", ".join(f"{call} AS a{i}" for i, call in enumerate(calls))
+        shown = self.labelled(node, made)
+        return f"SELECT {shown} FROM (SELECT {hint}{items} {source}{clause}) AS g"
 
     @text.register
     def _(self, node: Union) -> str:

@@ -9,6 +9,12 @@ from slackwater.algebra.expr import Expr
 from slackwater.engine import local_sql, spark_sql
 from slackwater.types import TIMESTAMP, DataType, Field, quote
 
+Grouped = Callable[
+    [Sequence[Expr], Sequence[Expr], Sequence[str], str], tuple[list[str], list[str]] | None
+]
+"""Keys, aggregates, the row they are of, and an alias → what is selected from each group, and what
+is made of that under the alias; None where all is as well said at once."""
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -17,6 +23,7 @@ class Dialect:
     name: str
     render: Callable[[Expr, Sequence[str]], str]
     predicate: Callable[[Expr, Sequence[str]], str]  # where NULL is as good as FALSE
+    grouped: Grouped | None  # how aggregates that take several calls are written
     quote: Callable[[str], str]
     type_name: Callable[[DataType], str]
     stored: Callable[[Field, str], str]  # a stored column as the engine computes with it
@@ -29,6 +36,7 @@ class Dialect:
     cte_hints: bool  # can it be told whether to compute a common table expression once?
     scalar_subqueries: bool  # is one value better found first than joined?
     infers_from_in: bool  # does it infer more from `x IN (query)` than from a semi join?
+    repeats: bool  # are statements the same at each refresh, but for what they read?
 
 
 def _quote_local(name: str) -> str:
@@ -44,6 +52,7 @@ SPARK = Dialect(
     name="spark",
     render=spark_sql.render,
     predicate=spark_sql.render,
+    grouped=None,
     quote=quote,
     type_name=lambda t: t.sql,
     stored=lambda field, text: text,
@@ -56,12 +65,14 @@ SPARK = Dialect(
     cte_hints=False,
     scalar_subqueries=True,
     infers_from_in=True,
+    repeats=False,  # names are fresh each time
 )
 
 LOCAL = Dialect(
     name="local",
     render=local_sql.render,
     predicate=local_sql.predicate,
+    grouped=local_sql.grouped,
     quote=_quote_local,
     type_name=local_sql.duck_type,
     stored=_stored_local,
@@ -74,4 +85,5 @@ LOCAL = Dialect(
     cte_hints=True,
     scalar_subqueries=False,
     infers_from_in=False,
+    repeats=True,
 )

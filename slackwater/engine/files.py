@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,12 +46,17 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def sync_upwards(directory: Path, root: Path) -> None:
-    """Sync the directory and those above it up to `root`, each naming the next."""
+def sync_upwards(directory: Path, root: Path, named: Collection[Path] = ()) -> list[Path]:
+    """Sync the directory and those above it up to `root`, each naming the next, or up to one of
+    those whose own names are safe already; the directories that were synced."""
+    synced = []
     while directory.is_relative_to(root):
-        if directory.exists():
-            sync(directory)
+        sync(directory)
+        synced.append(directory)
+        if directory in named:
+            break
         directory = directory.parent
+    return synced
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -83,7 +88,10 @@ def remove_tree(directory: Path) -> int:
 
     Others may delete it, too. While somebody goes on writing into it, some of it may stay.
     """
-    freed = sum(_size(path) for path in directory.rglob("*"))
+    if not directory.exists():
+        return 0
+    below = os.walk(directory)
+    freed = sum(_size(Path(place, name)) for place, _, names in below for name in names)
     for _ in range(_ATTEMPTS):
         if directory.exists():
             shutil.rmtree(directory, onerror=_unless_gone)
@@ -92,10 +100,9 @@ def remove_tree(directory: Path) -> int:
 
 def remove_empty_below(directory: Path) -> None:
     """Delete the empty directories in a directory, and itself if nothing is left."""
-    for path in sorted(directory.rglob("*"), reverse=True):
-        if path.is_dir():
-            _remove_empty(path)
-    _remove_empty(directory)
+    for place, _, names in os.walk(directory, topdown=False):
+        if not names:
+            _remove_empty(Path(place))  # unless directories below it stayed
 
 
 def _remove_empty(directory: Path) -> bool:

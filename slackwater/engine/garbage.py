@@ -6,6 +6,7 @@ snapshot may not be read, then files go, then the catalog forgets them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from slackwater import faults
@@ -15,6 +16,7 @@ from slackwater.catalog.store import Catalog
 from slackwater.engine.storage import Storage
 
 GRACE_SECONDS = 60.0
+_RUNS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def collect_garbage(
     revoked = books.revoke_abandoned_runs()
     horizon = books.advance_horizon(grace_seconds)
     faults.reached("collect.before")
-    swept = [_sweep(books, storage, run) for run in books.unswept_runs()]
+    swept = list(_sweep(books, storage))
     freed = _delete_dead(books, storage, horizon)
     books.forget_history(horizon)
     return GarbageReport(
@@ -51,23 +53,28 @@ def collect_garbage(
     )
 
 
-def _sweep(books: Collection, storage: Storage, run: RunRecord) -> tuple[int, int, int]:
-    """Delete what an ended run wrote and did not commit: directories, files and bytes."""
-    if run.state == "committed":
-        directories, freed = 0, _delete_uncommitted(books, storage, run)
-        storage.prune(run.directory)
-    else:
-        directories, freed = 1, [storage.delete_directory(run.directory)]
-    if run.state == "committed" or not storage.files(run.directory):
-        books.mark_swept(run.id)
-    faults.reached("collect.between")
-    return directories, len(freed) - directories, sum(freed)
+def _sweep(books: Collection, storage: Storage) -> Iterator[tuple[int, int, int]]:
+    """Delete what ended runs wrote and did not commit: of each, directories, files and bytes. The
+    catalog is told of many at a time; until then they are swept again."""
+    ended = books.unswept_runs()
+    for start in range(0, len(ended), _RUNS_AT_ONCE):
+        some = ended[start : start + _RUNS_AT_ONCE]
+        written = {r.id: storage.files(r.directory) for r in some if r.state == "committed"}
+        known = books.known_paths([path for paths in written.values() for path in paths])
+        for run in some:
+            given_up = [path for path in written.get(run.id, ()) if path not in known]
+            yield _sweep_one(storage, run, given_up)
+            faults.reached("collect.between")
+        books.mark_swept([r.id for r in some if r.id in written or not storage.files(r.directory)])
 
 
-def _delete_uncommitted(books: Collection, storage: Storage, run: RunRecord) -> list[int]:
-    """Files in a committed run's directory that its commit did not name (given-up attempts)."""
-    known = books.known_paths(run.directory)
-    return [storage.delete(path) for path in storage.files(run.directory) if path not in known]
+def _sweep_one(storage: Storage, run: RunRecord, given_up: Sequence[str]) -> tuple[int, int, int]:
+    """All that a run wrote, or, where it has committed, what its commit did not name."""
+    if run.state != "committed":
+        return 1, 0, storage.delete_directory(run.directory)
+    freed = [storage.delete(path) for path in given_up]
+    storage.prune(run.directory)
+    return 0, len(freed), sum(freed)
 
 
 def _delete_dead(books: Collection, storage: Storage, horizon: int) -> list[int]:

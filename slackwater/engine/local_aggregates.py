@@ -18,18 +18,21 @@ from slackwater.engine.spark_sql import frame_text
 from slackwater.types import Decimal, is_integral
 
 Render = Callable[[Expr], str]
+Held = Callable[[str], str]
+"""An aggregate call → the text of its value."""
 Apply = Callable[[str, Sequence[str]], str]
 """Function name and arguments → the aggregate or window call."""
 
 
-def aggregate_text(expr: AggCall, text: Render) -> str:
-    """An aggregate call."""
+def aggregate_text(expr: AggCall, text: Render, held: Held = str) -> str:
+    """An aggregate call. What is made of several calls, or of one at several places, stands in
+    terms of what they are `held` as."""
     args, where = _guarded(expr, text)
     distinct = "DISTINCT " if expr.distinct else ""
     tail = f" FILTER (WHERE {where})" if where else ""
 
     def apply(name: str, values: Sequence[str]) -> str:
-        return f"{name}({distinct}{', '.join(values) or '*'}){tail}"
+        return held(f"{name}({distinct}{', '.join(values) or '*'}){tail}")
 
     return _value(expr, args, apply)
 

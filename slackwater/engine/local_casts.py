@@ -9,7 +9,7 @@ from __future__ import annotations
 from slackwater.algebra.expr import Cast
 from slackwater.algebra.functions.storing import OVERFLOW, overflow_message
 from slackwater.engine.local_errors import fail, needs_spark
-from slackwater.engine.local_numbers import DUCK_TYPES, number_type
+from slackwater.engine.local_numbers import DUCK_TYPES, number_type, whole_digits
 from slackwater.types import (
     BIGINT,
     BOOLEAN,
@@ -127,12 +127,12 @@ def _to_decimal(text: str, source: DataType, target: Decimal, safe: bool, bad: s
     tried = plain.replace("CAST", "TRY_CAST", 1)
     if safe:
         return tried
+    whole = target.precision - target.scale
+    if is_integral(source) and whole >= whole_digits(source):
+        return plain
     if isinstance(source, Decimal) and (
-        target.precision - target.scale > source.precision - source.scale
-        or (
-            target.scale >= source.scale
-            and target.precision - target.scale >= source.precision - source.scale
-        )
+        whole > whole_digits(source)
+        or (target.scale >= source.scale and whole >= whole_digits(source))
     ):
         return plain
     return f"(CASE WHEN {text} IS NOT NULL AND {tried} IS NULL THEN {bad} ELSE {tried} END)"

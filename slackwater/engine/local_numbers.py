@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from slackwater.algebra.expr import Call, Expr, Literal
+from slackwater.algebra.expr import Call, Cast, Expr, Literal
 from slackwater.engine.local_errors import fail, needs_spark
 from slackwater.types import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, DataType, Decimal
 
@@ -196,18 +196,31 @@ def _try_mod(expr: Call, args: list[str]) -> str:
     return _checked(expr, args, _modulo(expr, args), "NULL")
 
 
+def whole_digits(t: DataType) -> int:
+    """How many digits before the point a whole or decimal number may have.
+
+    >>> whole_digits(BIGINT), whole_digits(Decimal(15, 2))
+    (19, 13)
+    """
+    return t.precision - t.scale if isinstance(t, Decimal) else len(str(2 ** (BITS[t] - 1)))
+
+
 def _negate(expr: Call, args: list[str]) -> str:
-    return _within_34_digits(expr.type, args[0], f"(- {args[0]})")
+    return _within_34_digits(expr, args[0], f"(- {args[0]})")
 
 
 def _abs(expr: Call, args: list[str]) -> str:
-    return _within_34_digits(expr.type, args[0], f"abs({args[0]})")
+    return _within_34_digits(expr, args[0], f"abs({args[0]})")
 
 
-def _within_34_digits(t: DataType, text: str, result: str) -> str:
+def _within_34_digits(expr: Call, text: str, result: str) -> str:
     """Spark rounds the sign change of a decimal to 34 digits."""
+    t, value = expr.type, expr.args[0]
+    source = value.arg.type if isinstance(value, Cast) else t
     if not isinstance(t, Decimal) or t.precision <= 34:
         return result
+    if (isinstance(source, Decimal) or source in BITS) and whole_digits(source) + t.scale < 34:
+        return result  # a number that was widened has no more digits, or one by being rounded
     digits = "9" * 34
     most = f"{digits[: 34 - t.scale] or '0'}.{digits[: min(t.scale, 34)].rjust(t.scale, '0')}0"
     limit = f"CAST('{most[:-1].rstrip('.')}' AS {number_type(t)})"

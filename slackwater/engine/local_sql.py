@@ -83,6 +83,31 @@ def predicate(expr: Expr, columns: Sequence[str]) -> str:
     return " AND ".join(texts) or "TRUE"
 
 
+def grouped(
+    keys: Sequence[Expr], aggs: Sequence[Expr], columns: Sequence[str], alias: str
+) -> tuple[list[str], list[str]] | None:
+    """Select lists of keys and aggregates: of the groups, with each aggregate call once, and of
+    what is made of them, where they are a0, a1, … under an alias. None where no call would be
+    written twice: a sum that is checked, or an average, mentions one several times."""
+    text = _Local(columns).text
+    calls: dict[str, str] = {}
+    mentioned = 0
+
+    def held(call: str) -> str:
+        nonlocal mentioned
+        mentioned += 1
+        return calls.setdefault(call, f"{alias}.a{len(keys) + len(calls)}")
+
+    made = [f"{alias}.a{i}" for i in range(len(keys))]
+    for agg in map(folded, aggs):
+        if not isinstance(agg, AggCall) or agg.text:
+            raise InternalError(f"{agg.__class__.__name__} does not aggregate on the local engine")
+        made.append(aggregate_text(agg, text, held))
+    if mentioned == len(calls):
+        return None
+    return [*(text(folded(key)) for key in keys), *calls], made
+
+
 class _Local:
     """One rendering, over fixed column texts."""
 

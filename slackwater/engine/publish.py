@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import logging
+import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,6 +81,12 @@ def current(folder: Path) -> Pointer | None:
     return Pointer(**value | {"files": tuple(value["files"])})
 
 
+def is_published(storage: Storage, view: View, commit: int) -> bool:
+    """Is there nothing to publish of the view as it is at the commit?"""
+    known = current(published_folder(storage, view.name))
+    return known is not None and _covers(known, view, commit)
+
+
 def publish_view(
     storage: Storage,
     view: View,
@@ -109,7 +116,7 @@ def publish_missing(storage: Storage, snapshot: Snapshot, read: Reader = read_se
     the warehouse, from being used.
     """
     views = [view for view in snapshot.views() if view.refreshed_at is not None]
-    behind = [view for view in views if not _is_published(storage, view, snapshot.commit)]
+    behind = [view for view in views if not is_published(storage, view, snapshot.commit)]
     published = [_try_publish(storage, view, snapshot, read) for view in behind]
     return sum(published) + _remove_dropped(storage, snapshot)
 
@@ -133,11 +140,6 @@ def unpublish(storage: Storage, view: View) -> None:
 def _covers(known: Pointer, view: View, commit: int) -> bool:
     """Whether the pointer is at the view's version, or at a commit after ours."""
     return (known.view, known.version) == (view.id, view.version) or known.commit > commit
-
-
-def _is_published(storage: Storage, view: View, commit: int) -> bool:
-    known = current(published_folder(storage, view.name))
-    return known is not None and _covers(known, view, commit)
 
 
 @contextmanager
@@ -186,18 +188,20 @@ def _write_files(
 
 
 def _remove_unfinished(folder: Path) -> None:
-    for path in folder.glob(".writing-*"):
-        remove_tree(path)
+    for name in os.listdir(folder):
+        if name.startswith(".writing-"):
+            remove_tree(folder / name)
 
 
 def _remove_old(folder: Path, pointer: Pointer) -> None:
     """Keep the newest versions: somebody may still read the one before the pointer's."""
-    found = {int(path.name[2:]): path for path in folder.glob("v=*") if path.name[2:].isdigit()}
+    names = (name for name in os.listdir(folder) if name.startswith("v=") and name[2:].isdigit())
+    found = {int(name[2:]): name for name in names}
     older = sorted((v for v in found if v < pointer.version), reverse=True)
     kept = {pointer.version, *older[: KEPT_VERSIONS - 1]}
-    for version, path in found.items():
+    for version, name in found.items():
         if version not in kept:
-            remove_tree(path)
+            remove_tree(folder / name)
 
 
 def _remove_dropped(storage: Storage, snapshot: Snapshot) -> int:

@@ -18,6 +18,9 @@ from slackwater import faults
 ROW_GROUP_ROWS = 32 * 1024  # few enough that a change of some keys reads little
 ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory; wide rows make shorter row groups
 FILE_BYTES = 128 * 1024 * 1024
+SMALL_BYTES = 16 * 1024  # in memory; compressing less takes longer than it saves, to read it, too
+_PLAIN = {"compression": "none", "use_dictionary": False}
+_COMPRESSED = {"compression": "zstd"}
 
 
 class SegmentWriter:
@@ -66,15 +69,17 @@ class SegmentWriter:
         group, rest = table.slice(0, ROW_GROUP_ROWS), table.slice(ROW_GROUP_ROWS)
         self._waiting = rest.to_batches() if rest.num_rows else []
         if group.num_rows:
-            self._open().write_table(group, row_group_size=ROW_GROUP_ROWS)
+            self._open(group.nbytes).write_table(group, row_group_size=ROW_GROUP_ROWS)
             faults.reached(self._writing)
 
-    def _open(self) -> pq.ParquetWriter:
+    def _open(self, first_bytes: int = 0) -> pq.ParquetWriter:
+        """The file's writer; how much comes first tells whether there is anything to compress."""
         if self._parquet is None:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._path = self._directory / f"{secrets.token_hex(8)}.parquet"
             self._file = self._path.open("xb")
-            self._parquet = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+            how = _PLAIN if first_bytes < SMALL_BYTES else _COMPRESSED
+            self._parquet = pq.ParquetWriter(self._file, self._schema, **how)
         return self._parquet
 
     def _close(self) -> Path:

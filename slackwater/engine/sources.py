@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -148,7 +149,13 @@ def from_texts(
 
 def thin(relation: Relation, sources: Sources) -> Relation:
     """The same, scanning those columns only of what is stored that are read."""
-    stored = {name for name, source in sources.items() if isinstance(source, Stored)}
+    stored = frozenset(name for name, source in sources.items() if isinstance(source, Stored))
+    return _thinned(relation, stored)
+
+
+@lru_cache(500)
+def _thinned(relation: Relation, stored: frozenset[str]) -> Relation:
+    """The same at every refresh."""
     return relation.rewrite(lambda node: _thin(node, stored))  # type: ignore[no-any-return]
 
 

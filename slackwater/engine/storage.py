@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +33,8 @@ from slackwater.engine.segment_writer import SegmentWriter
 from slackwater.errors import InternalError, StateError
 from slackwater.types import WEIGHT
 
+MOST_NAMED = 1_000
+"""So many directories are remembered as synced."""
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 """The years 1 to 9999, in days since 1970."""
 
@@ -43,6 +45,7 @@ class Storage:
     def __init__(self, root: Path) -> None:
         self.root = Path(root).absolute()
         self._place = str(self.root)
+        self._named: set[Path] = set()  # directories whose own names survive a power cut
         with disk_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
 
@@ -57,7 +60,8 @@ class Storage:
             directory = self.fresh_directory(run, relation_id)
             try:
                 segments = tuple(self._write(directory, batches, schema))
-                sync_upwards(directory, self.root)
+                if segments:
+                    self._sync_names(directory)
             except BaseException:
                 shutil.rmtree(directory, ignore_errors=True)
                 raise
@@ -86,7 +90,8 @@ class Storage:
         with disk_errors(self.root), _own_files(run):
             files = [self._adopt(path, relation_id) for path in _data_files(place)]
             for parent in {path.parent for path in _data_files(place)} | {place}:
-                sync_upwards(parent, self.root)
+                if parent.exists():
+                    self._sync_names(parent)
         return tuple(segment for segment in files if segment is not None)
 
     def _adopt(self, path: Path, relation_id: str) -> Segment | None:
@@ -103,17 +108,27 @@ class Storage:
         faults.reached("segment.written")
         return self._segment(path)
 
+    def _sync_names(self, directory: Path) -> None:
+        """Sync a directory and those above it, each naming the next, up to one whose own name was
+        synced before: of a run's directories, most are."""
+        synced = sync_upwards(directory, self.root, self._named)
+        if len(self._named) > MOST_NAMED:
+            self._named.clear()
+        self._named.update(synced)
+
     def _segment(self, path: Path) -> Segment:
         footer = pq.read_metadata(path)
-        low, high = _weights(path, footer)
+        schema = footer.schema.to_arrow_schema()
+        places = {footer.schema.column(i).path: i for i in reversed(range(len(footer.schema)))}
+        low, high = _weights(path, footer, places[WEIGHT])
         return Segment(
             path=path.relative_to(self.root).as_posix(),
             rows=footer.num_rows,
             bytes=path.stat().st_size,
             min_weight=low,
             max_weight=high,
-            stats=_ranges(footer),
-            width=len(footer.schema.to_arrow_schema()) - 1,
+            stats=_ranges(footer, schema, places),
+            width=len(schema) - 1,
         )
 
     def run_directory(self, run: Run) -> Path:
@@ -157,8 +172,9 @@ class Storage:
 
     def files(self, directory: str) -> list[str]:
         """Relative paths of everything in an ended run's directory."""
-        found = (self.root / directory).rglob("*")
-        return sorted(p.relative_to(self.root).as_posix() for p in found if not p.is_dir())
+        found = os.walk(self.root / directory)
+        paths = (os.path.join(place, name) for place, _, names in found for name in names)
+        return sorted(Path(os.path.relpath(path, self.root)).as_posix() for path in paths)
 
     def delete_directory(self, directory: str) -> int:
         """Delete a run's directory; the bytes freed."""
@@ -198,10 +214,8 @@ def _data_files(directory: Path) -> list[Path]:
     )
 
 
-def _weights(path: Path, footer: pq.FileMetaData) -> tuple[int, int]:
+def _weights(path: Path, footer: pq.FileMetaData, column: int) -> tuple[int, int]:
     """Smallest and largest weight, from the footer's statistics if all row groups have them."""
-    paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
-    column = paths.index(WEIGHT)
     groups = [footer.row_group(i).column(column) for i in range(footer.num_row_groups)]
     if all(g.is_stats_set and g.statistics.has_min_max for g in groups):
         bounds = [(g.statistics.min, g.statistics.max) for g in groups]
@@ -211,27 +225,28 @@ def _weights(path: Path, footer: pq.FileMetaData) -> tuple[int, int]:
     return found["min"], found["max"]
 
 
-def _ranges(footer: pq.FileMetaData) -> dict[str, list[int]]:
+def _ranges(
+    footer: pq.FileMetaData, schema: pa.Schema, places: Mapping[str, int]
+) -> dict[str, list[int]]:
     """Smallest and largest value of each column of whole numbers or dates (days since 1970, of
     four-digit years) that holds no NULL."""
     found = {}
-    paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
-    for f in footer.schema.to_arrow_schema():
+    row_groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    for f in schema:
         if f.name == WEIGHT or not (pa.types.is_integer(f.type) or pa.types.is_date32(f.type)):
             continue
-        place = paths.index(f.name)
-        groups = [footer.row_group(i).column(place) for i in range(footer.num_row_groups)]
-        if groups and all(_is_ranged(g) for g in groups):
-            low = min(g.statistics.min_raw for g in groups)
-            high = max(g.statistics.max_raw for g in groups)
+        known = [_statistics(group.column(places[f.name])) for group in row_groups]
+        ranged = [s for s in known if s is not None and s.has_min_max and s.null_count == 0]
+        if ranged and len(ranged) == len(known):
+            low = min(s.min_raw for s in ranged)
+            high = max(s.max_raw for s in ranged)
             if pa.types.is_integer(f.type) or (low >= FIRST_DAY and high <= LAST_DAY):
                 found[f.name] = [low, high]
     return found
 
 
-def _is_ranged(chunk: pq.ColumnChunkMetaData) -> bool:
-    known = chunk.statistics if chunk.is_stats_set else None
-    return known is not None and known.has_min_max and known.null_count == 0
+def _statistics(chunk: pq.ColumnChunkMetaData) -> pq.Statistics | None:
+    return chunk.statistics if chunk.is_stats_set else None
 
 
 def _truncated(path: Path | str, why: str) -> StateError:

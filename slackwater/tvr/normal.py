@@ -7,6 +7,8 @@ conditions in the joins that they speak of; no columns that nobody reads.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from slackwater.algebra.expr import Call, Expr, Literal, columns, conjunction, remap, shift
 from slackwater.algebra.patterns import null_aware_key
 from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relation, Sort
@@ -17,8 +19,9 @@ from slackwater.tvr.push import push
 from slackwater.types import BIGINT, BOOLEAN
 
 
+@lru_cache(500)
 def normalize(relation: Relation) -> Relation:
-    """The same multiset in normal form."""
+    """The same multiset in normal form. A view has it at every refresh."""
     plain: Relation = relation.rewrite(_normal)
     return prune(push(plain))
 

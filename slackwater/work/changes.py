@@ -26,6 +26,7 @@ from slackwater.catalog.model import (
     Update,
     WriteEvent,
 )
+from slackwater.catalog.pins import Pin
 from slackwater.engine.not_null import require_not_null
 from slackwater.engine.runner import measurements
 from slackwater.engine.sources import Given, Log, Sources
@@ -55,6 +56,7 @@ class Transaction:
         self.leases: dict[str, Lease] = {}
         self.tables: dict[str, Table] = {}
         self.run: Run | None = None
+        self.pin: Pin | None = None  # of what was there when the first table was leased
         self.reports: list[StepReport] = []
         self.counts: dict[str, dict[str, int]] = {}
         self.tallies: dict[str, Rows] = {}
@@ -67,7 +69,12 @@ class Transaction:
 
     @contextmanager
     def _reading(self) -> Iterator[World]:
-        """The same, pinned while its rows are read."""
+        """The same, pinned while its rows are read: where nobody has committed since the first
+        table was leased, by what was pinned then."""
+        world, pin = self.world(), self.pin
+        if pin is not None and not pin.lost and pin.commit == world.snapshot.commit:
+            yield world
+            return
         with self.house.catalog.reading() as snapshot:
             yield World(self.house, snapshot, self.pending)
 
@@ -123,7 +130,7 @@ class Transaction:
         requires += [r for lease in self.leases.values() for r in lease.requirements]
         requires += [Exists(id) for id in self.tables]
         try:
-            done = catalog.commit(requires, self._updates(self.run))
+            done = catalog.commit(requires, self._updates(self.run), self._held)
         except BaseException as error:
             self.rollback(error)
             raise
@@ -153,9 +160,15 @@ class Transaction:
 
     def _release(self) -> None:
         self.run = None
-        for lease in self.leases.values():
-            lease.release()
+        for held in self._held:
+            held.release()
         self.leases.clear()
+        self.pin = None
+
+    @property
+    def _held(self) -> list[Lease | Pin]:
+        """What is given back at the end."""
+        return [*self.leases.values(), *((self.pin,) if self.pin is not None else ())]
 
     # -- pieces
 
@@ -169,12 +182,18 @@ class Transaction:
                 hint="Add files to its folder instead.",
             )
         if table.id not in self.leases:
-            self.leases[table.id] = self.house.lease(table.id)
+            self.leases[table.id] = self._start(table) if self.run is None else self._lease(table)
             return self._take(name)  # as it is now that nobody else changes it
         self.tables[table.id] = table
-        if self.run is None:
-            self.run = self.house.catalog.begin_run("change", self.leases[table.id])
         return table
+
+    def _start(self, table: Table) -> Lease:
+        start = self.house.start("change", table.id)
+        self.run, self.pin = start.run, start.pin
+        return start.lease
+
+    def _lease(self, table: Table) -> Lease:
+        return self.house.lease(table.id)
 
     def _write(self, world: World, table: Table, delta: Delta, kind: str) -> int:
         assert self.run is not None

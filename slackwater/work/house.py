@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from slackwater.algebra.relation import Scan
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.leases import Lease
-from slackwater.catalog.model import Segment, View
+from slackwater.catalog.model import Segment
+from slackwater.catalog.starting import Start
 from slackwater.catalog.store import Catalog
 from slackwater.engine.garbage import collect_garbage
 from slackwater.engine.local import LocalEngine
 from slackwater.engine.meter import Meter
 from slackwater.engine.runner import Runner
-from slackwater.engine.segment_reader import read_segments
-from slackwater.engine.sources import Stored
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
 from slackwater.errors import UserError
@@ -33,7 +31,7 @@ from slackwater.planner.placement import LOAD_BYTES, PLACEMENTS, QUERY_BYTES
 from slackwater.sql.bind import Bound
 from slackwater.sql.options import REFRESHES
 from slackwater.tvr import preaggregate
-from slackwater.tvr.zset import with_weight
+from slackwater.work.contents import Contents
 from slackwater.work.experience import Experience
 from slackwater.work.keeper import Keeper
 from slackwater.work.profiling import Profiling
@@ -44,6 +42,9 @@ if TYPE_CHECKING:
 
 MOST_PLANS = 200
 """The ways to refresh a view are remembered for so many situations."""
+MOST_COLUMNS = 500
+FEW_ROWS = 5_000
+"""Columns of so many segments are remembered, if they are that short."""
 COLLECT_SECONDS = 10.0
 """From one collection of garbage to the next, at least."""
 
@@ -107,17 +108,20 @@ class House:
     bound: Bound = field(default_factory=Bound)
     experience: Experience = field(init=False)
     profiling: Profiling = field(init=False)
+    contents: Contents = field(init=False)
     clock: Clock | None = None
     keeper: Keeper = field(default_factory=Keeper)
     """Of the states that views keep under a budget."""
     plans: Recent[Planned] = field(default_factory=lambda: Recent(MOST_PLANS))
     """The ways to refresh views, by situation."""
+    _columns: Recent[pa.Table] = field(default_factory=lambda: Recent(MOST_COLUMNS))
     _collected: float = -inf
 
     def __post_init__(self) -> None:
         self.clock = self.settings.clock
         self.experience = Experience(self.catalog)
         self.profiling = Profiling(self.catalog, self.runner.local)
+        self.contents = Contents(self.runner)
 
     @classmethod
     def open(cls, root: Path, settings: Settings) -> House:
@@ -159,14 +163,20 @@ class House:
             ids, self.settings.lease_wait_seconds, self.settings.lease_seconds
         )
 
-    def rows_of(
-        self, storage: Storage, view: View, segments: Sequence[Segment]
-    ) -> Iterable[pa.RecordBatch]:
-        """A view's rows with weights, all above zero."""
-        if all(s.min_weight > 0 for s in segments):
-            return read_segments(storage, view, segments)
-        content = with_weight(Scan(view.id, view.name, view.schema))
-        return self.runner.copied(content, {view.id: Stored(tuple(segments), view.schema)})
+    def start(self, kind: str, *ids: str) -> Start:
+        """The same with a run that makes use of it, and what is there by then pinned."""
+        wait, ttl = self.settings.lease_wait_seconds, self.settings.lease_seconds
+        return self.catalog.start(kind, ids, self.timestamp, wait, ttl)
+
+    def columns(self, segment: Segment, names: Sequence[str]) -> pa.Table:
+        """Some columns of a small segment. Views that read the same change ask for the same."""
+
+        def read() -> pa.Table:
+            return self.storage.columns(segment, names)
+
+        if segment.rows > FEW_ROWS:
+            return read()
+        return self._columns.of((segment.path, tuple(names)), read)
 
     def collect_garbage(self) -> None:
         """Delete what nobody needs, unless that was just done: it waits for a grace period

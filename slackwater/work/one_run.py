@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from slackwater.algebra.relation import Relation
@@ -54,6 +55,17 @@ class OneRun:
         self._versions: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
         self._queries: dict[str, Relation] = {}  # of views computed in full
+        self._views: list[View] = []  # those that are told of
+
+    @property
+    def looks(self) -> bool:
+        """Is anything read after the commit, to learn of it?"""
+        return bool(self._queries)
+
+    def refreshed(self) -> list[View]:
+        """The views, as they are after the commit."""
+        done = zip(self._views, self.reports, strict=True)
+        return [replace(view, version=report.version) for view, report in done]
 
     def learn(self) -> None:
         """Remember what the work cost, and look at what is read for the first time."""
@@ -80,6 +92,7 @@ class OneRun:
         found = side_by_side(views, needs, self._refresh, self.world.house.pool)
         for view, done in zip(views, found, strict=True):
             self._tell(view, *done)
+        self._views += views
 
     def _refresh(self, view: View) -> tuple[RefreshReport, list[Update], dict[str, Any]]:
         """One view, from sources at this run's versions."""

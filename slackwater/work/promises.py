@@ -120,7 +120,7 @@ def _changed_keys(interval: Interval, id: str, names: Sequence[str]) -> pa.Table
     segments = interval.segments(id, CHANGE)
     if interval.external(id) is not None or sum(s.rows for s in segments) > MOST_ROWS:
         return None
-    read = interval.world.house.storage.columns
+    read = interval.world.house.columns
     segments = tuple(s for s in segments if s.path)  # rows to come have no file, and keep promises
     if not segments:
         return pa.table({name: pa.array([], pa.int64()) for name in (*names, WEIGHT)})

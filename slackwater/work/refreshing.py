@@ -5,8 +5,7 @@ bind → plan → compile → run → commit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 
 from slackwater.catalog.model import (
@@ -14,7 +13,6 @@ from slackwater.catalog.model import (
     View,
     WriteEvent,
 )
-from slackwater.catalog.snapshot import Snapshot
 from slackwater.work.house import House
 from slackwater.work.interval import Interval
 from slackwater.work.one_run import OneRun
@@ -76,31 +74,22 @@ def _run(
     wanted = choose(World(house, house.catalog.snapshot(), defining=True))
     if not wanted:
         return []
-    with (
-        house.lease(*(v.id for v in wanted)) as lease,
-        house.catalog.running("refresh", lease) as run,
-        _reading(house) as (snapshot, read_at),
-    ):
+    start = house.start("refresh", *(v.id for v in wanted))
+    with house.catalog.working(start) as snapshot:
         world = World(house, snapshot, Pending(), defining=True)
-        work = OneRun(world, run, full, set(named), read_at)
+        # whatever was due until the start is served by what is computed from its snapshot
+        work = OneRun(world, start.run, full, set(named), start.at)
         with work.world.steady_files():
             work.refresh(choose(work.world))
         told = [] if telling is None else [WriteEvent(event) for event in telling(work.reports)]
-        house.catalog.commit(
-            [run.requirement, *lease.requirements, *work.requires], [*work.updates(), *told]
+        commit = house.catalog.commit(
+            [*start.requirements, *work.requires],
+            [*work.updates(), *told],
+            [start.lease] if work.looks else [start.lease, start.pin],
         )
         work.learn()
-    publish(house, [v.id for v in wanted])
+    publish(house, work.refreshed(), commit)
     return work.reports
-
-
-@contextmanager
-def _reading(house: House) -> Iterator[tuple[Snapshot, str]]:
-    """The newest snapshot, pinned, and a moment before that: whatever was due until then is
-    served by what is computed from it."""
-    read_at = house.timestamp()
-    with house.catalog.reading() as snapshot:
-        yield snapshot, read_at
 
 
 def ways(house: House, view: View, interval: Callable[[World], Interval] | None = None) -> Ways:

@@ -259,7 +259,7 @@ class Upkeep:
         ends: list[int] = []
         weights: list[int] = []
         for segment in self.interval.segments(state.id, NEW):
-            columns = self.world.house.storage.columns(segment, (END, WEIGHT))
+            columns = self.world.house.columns(segment, (END, WEIGHT))
             ends += columns.column(END).to_pylist()
             weights += columns.column(WEIGHT).to_pylist()
         return state.is_enough(ends, weights)

@@ -84,7 +84,7 @@ class SumState:
     @property
     def schema(self) -> Schema:
         """Keys, then partial sums."""
-        keys = [Field(f"k{i}", k.type, True) for i, k in enumerate(self.node.keys)]
+        keys = [Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(self.node.keys)]
         sums = [Field(f"s{i}", p.type, False) for i, p in enumerate(self.partials)]
         return (*keys, *sums)
 
