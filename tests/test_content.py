@@ -121,6 +121,23 @@ def test_content_on_spark(spark_db: Warehouse) -> None:
     for _ in range(12):
         spark_db.sql(held.change())
     require_content(spark_db, held)
+    with spark_db.transaction():
+        for _ in range(3):
+            spark_db.sql(held.change())
+    require_content(spark_db, held)
+
+
+def test_keys_of_whole_numbers_are_put_together_where_there_is_room(spark_db: Warehouse) -> None:
+    low, high = -(2**31), 2**31 - 1
+    create(spark_db, KEYS[1])
+    spark_db.sql(f"INSERT INTO t VALUES ({low}, {low}, 1, 'p'), ({high}, {low}, 2, 'p')")
+    spark_db.sql(f"INSERT INTO t VALUES ({low}, {high}, 3, 'p'), (0, -1, 4, 'p'), (-1, 0, 5, 'p')")
+    spark_db.sql("DELETE FROM t WHERE x IN (2, 3, 4)")  # 64 bits are needed, and not there
+    assert sorted(spark_db.sql("SELECT x FROM t").fetchall()) == [(1,), (5,)]
+    spark_db.sql("TRUNCATE TABLE t")
+    spark_db.sql("INSERT INTO t VALUES (-7, -7, 1, 'p'), (-7, 9, 2, 'p'), (9, -7, 3, 'p')")
+    spark_db.sql("UPDATE t SET b = 9 WHERE x = 1; DELETE FROM t WHERE x = 2")
+    assert sorted(spark_db.sql("SELECT a, b, x FROM t").fetchall()) == [(-7, 9, 1), (9, -7, 3)]
 
 
 def test_only_whole_versions_that_follow_each_other_are_merged() -> None:

@@ -34,6 +34,7 @@ class Dialect:
     broadcast: str  # hint that some inputs are small
     prunes_by_equality: bool  # does a scan read less where keys are compared by `=` alone?
     cte_hints: bool  # can it be told whether to compute a common table expression once?
+    packs_keys: bool  # is one whole number looked up faster than several?
     scalar_subqueries: bool  # is one value better found first than joined?
     infers_from_in: bool  # does it infer more from `x IN (query)` than from a semi join?
     repeats: bool  # are statements the same at each refresh, but for what they read?
@@ -63,6 +64,7 @@ SPARK = Dialect(
     broadcast="/*+ BROADCAST({}) */ ",
     prunes_by_equality=False,
     cte_hints=False,
+    packs_keys=True,
     scalar_subqueries=True,
     infers_from_in=True,
     repeats=False,  # names are fresh each time
@@ -83,6 +85,7 @@ LOCAL = Dialect(
     broadcast="",
     prunes_by_equality=True,
     cte_hints=True,
+    packs_keys=False,
     scalar_subqueries=False,
     infers_from_in=False,
     repeats=True,

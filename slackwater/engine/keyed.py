@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import Dialect
-from slackwater.types import WEIGHT, Schema
+from slackwater.types import BIGINT, INT, SMALLINT, TINYINT, WEIGHT, Schema
 
 MOST_VERSIONS = 8
 """With more versions since the first deletion, all are added up."""
@@ -45,12 +45,13 @@ class Keyed:
     def content(self, base: Sequence[Segment], since: Sequence[Segment]) -> str:
         """The rows of `base`, from before the first deletion, after all that happened `since`."""
         versions = [[s for s in since if age(s) == v] for v in sorted(set(map(age, since)))]
+        same = self._same([*base, *since])
         if len(versions) > MOST_VERSIONS or not all(map(_is_one_statement, versions)):
-            return self._added_up(base, since)
+            return self._added_up(base, since, same)
         last = max(i for i, version in enumerate(versions) if _deletes(version))
-        texts = [self._stayed(self.read(base, self._fields), self._deleted(versions))]
+        texts = [self._stayed(self.read(base, self._fields), self._deleted(versions), same)]
         if early := [i for i in range(last) if _inserts(versions[i])]:
-            texts.append(self._came_and_stayed(versions, early))
+            texts.append(self._came_and_stayed(versions, early, same))
         if late := [s for version in versions[last:] for s in version if s.max_weight > 0]:
             names = self._names(self.wanted, "n")
             texts.append(f"SELECT {names} FROM {self.read(late, self.wanted)} AS n WHERE n.{_CAME}")
@@ -68,13 +69,41 @@ class Keyed:
     def _names(self, schema: Schema, alias: str) -> str:
         return ", ".join(f"{alias}.{self.dialect.quote(f.name)}" for f in schema)
 
-    def _stayed(self, rows: str, deleted: str, later: str = "") -> str:
-        """Rows whose keys are not deleted, or not `later`."""
+    def _same(self, segments: Sequence[Segment]) -> str:
+        """The condition that a row `p` has the key of a row `m`.
+
+        Several whole numbers are put together into one, where their ranges are known and leave
+        room for that: Spark looks one up four times as fast as two.
+        """
         names = [self.dialect.quote(f.name) for f in self._keys]
-        same = " AND ".join(f"p.{name} = m.{name}" for name in names)
+        strides = self._strides(segments) if self.dialect.packs_keys and len(names) > 1 else None
+        if strides is None:
+            return " AND ".join(f"p.{name} = m.{name}" for name in names)
+        return " = ".join(
+            " + ".join(
+                f"(CAST({alias}.{name} AS BIGINT) - {low}L) * {stride}L"
+                for name, (low, stride) in zip(names, strides, strict=True)
+            )
+            for alias in "pm"
+        )
+
+    def _strides(self, segments: Sequence[Segment]) -> list[tuple[int, int]] | None:
+        """For each column of the key its lowest value, and by what it is multiplied."""
+        found, stride = [], 1
+        for f in self._keys:
+            ranges = [s.stats.get(f.name) for s in segments]
+            if f.type not in _WHOLE_NUMBERS or None in ranges:
+                return None
+            low, high = min(r[0] for r in ranges if r), max(r[1] for r in ranges if r)
+            found.append((low, stride))
+            stride *= high - low + 1
+        return found if stride < 2**62 else None
+
+    def _stayed(self, rows: str, deleted: str, condition: str) -> str:
+        """Rows whose keys are not deleted, as the condition says."""
         return (
             f"SELECT {self._names(self.wanted, 'p')} FROM {rows} AS p {self.dialect.anti_join}"
-            f" ({deleted}) AS m ON {same}{later}"
+            f" ({deleted}) AS m ON {condition}"
         )
 
     def _deleted(self, versions: Sequence[Version]) -> str:
@@ -83,34 +112,35 @@ class Keyed:
         names, source = self._names(self._keys, "x"), self.read(segments, self._keys)
         return f"SELECT {names} FROM {source} AS x WHERE x.{_WENT}"
 
-    def _came_and_stayed(self, versions: Sequence[Version], early: Sequence[int]) -> str:
+    def _came_and_stayed(self, versions: Sequence[Version], early: Sequence[int], same: str) -> str:
         """What some versions brought, unless a later one deletes it."""
         if len(early) == 1:
             (i,) = early
             inserted = f"(SELECT * FROM {self.read(versions[i], self._fields)} WHERE {_CAME})"
-            return self._stayed(inserted, self._deleted(versions[i + 1 :]))
+            return self._stayed(inserted, self._deleted(versions[i + 1 :]), same)
         brought = [self._of(versions[i], i, self._fields, _CAME) for i in early]
         after = range(early[0] + 1, len(versions))
         deleted = [self._of(versions[i], i, self._keys, _WENT) for i in after]
         return self._stayed(
             f"({' UNION ALL '.join(brought)})",
             " UNION ALL ".join(deleted),
-            f" AND m.{_VERSION} > p.{_VERSION}",
+            f"{same} AND m.{_VERSION} > p.{_VERSION}",
         )
 
     def _of(self, version: Version, number: int, fields: Schema, condition: str) -> str:
         names, source = self._names(fields, "x"), self.read(version, fields)
         return f"SELECT {names}, {number} AS {_VERSION} FROM {source} AS x WHERE x.{condition}"
 
-    def _added_up(self, base: Sequence[Segment], since: Sequence[Segment]) -> str:
+    def _added_up(self, base: Sequence[Segment], since: Sequence[Segment], same: str) -> str:
         """Rows whose keys are not taken away, and the rows that came, all changes added up."""
         names, changes = self._names(self._fields, "a"), self.read(since, self._fields)
         total = f"SELECT {names} FROM {changes} AS a GROUP BY {names} HAVING SUM(a.{WEIGHT})"
-        stayed = self._stayed(self.read(base, self._fields), f"{total} < 0")
+        stayed = self._stayed(self.read(base, self._fields), f"{total} < 0", same)
         came = f"SELECT {self._names(self.wanted, 'n')} FROM ({total} > 0) AS n"
         return f"{stayed} UNION ALL {came}"
 
 
+_WHOLE_NUMBERS = (TINYINT, SMALLINT, INT, BIGINT)
 _VERSION = "__v"
 _CAME, _WENT = f"{WEIGHT} > 0", f"{WEIGHT} < 0"
 

@@ -46,6 +46,10 @@ DEFAULTS = {
     "spark.driver.memory": "4g",
     # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
     "spark.sql.codegen.cache.maxEntries": "1000",
+    # Code is found again wherever it is the same, not only as the same stage of a statement; a table
+    # that was changed once more, whose rows are read as a union, is else all new code.
+    "spark.sql.codegen.useIdInClassName": "false",
+    "spark.sql.codegen.wholeStage.union.enabled": "false",
     # Nothing is bucketed; where this may look for buckets, Spark clones the session to cache rows.
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

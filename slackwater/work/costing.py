@@ -22,7 +22,7 @@ from slackwater.work.upkeep import Following, Upkeep
 
 BYTES_PER_ROW = 40
 """Of files of others, whose rows are not counted."""
-BY_KEY = 0.25
+BY_KEY = 0.7
 """A row that is looked up by its key, among the few that went, takes so much of what it takes to be
 hashed, or to be compared with them and added up."""
 START = {"cpu": 12.0, "latency": 8.0}
