@@ -136,7 +136,7 @@ def test_keys_of_whole_numbers_are_put_together_where_there_is_room(spark_db: Wa
     assert sorted(spark_db.sql("SELECT x FROM t").fetchall()) == [(1,), (5,)]
     spark_db.sql("TRUNCATE TABLE t")
     spark_db.sql("INSERT INTO t VALUES (-7, -7, 1, 'p'), (-7, 9, 2, 'p'), (9, -7, 3, 'p')")
-    spark_db.sql("UPDATE t SET b = 9 WHERE x = 1; DELETE FROM t WHERE x = 2")
+    spark_db.sql("DELETE FROM t WHERE x = 2; UPDATE t SET b = 9 WHERE x = 1")
     assert sorted(spark_db.sql("SELECT a, b, x FROM t").fetchall()) == [(-7, 9, 1), (9, -7, 3)]
 
 

@@ -46,8 +46,8 @@ DEFAULTS = {
     "spark.driver.memory": "4g",
     # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
     "spark.sql.codegen.cache.maxEntries": "1000",
-    # Code is found again wherever it is the same, not only as the same stage of a statement; a table
-    # that was changed once more, whose rows are read as a union, is else all new code.
+    # Code is found again wherever it is the same, not only as the same stage of a statement. The
+    # rows of a table are a union: where it has changed once more, all of it would be new code.
     "spark.sql.codegen.useIdInClassName": "false",
     "spark.sql.codegen.wholeStage.union.enabled": "false",
     # Nothing is bucketed; where this may look for buckets, Spark clones the session to cache rows.
