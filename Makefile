@@ -47,10 +47,14 @@ test: $(INSTALLED) java postgres  ## a seeded sample of every test, under 12 min
 proof: $(INSTALLED) java postgres  ## every test in its long form, under 30 minutes
 	$(WITH_JAVA) SLACKWATER_PROOF=1 $(PYTEST) $(SIDE_BY_SIDE) -m ""
 
-# What takes longer than a proof may; the files name what else they do when they have the time.
-LONG = tests/test_tpcds_stream.py tests/test_steady.py \
-  tests/test_traps_more.py::test_ten_thousand_tiny_batches
+# What takes longer than a proof may; the files name what else they do when they have the time. The
+# queries of TPC-DS are played in slices, each with a Spark of its own: `make long SLICES=3/9` for one.
+SLICES ?= 1/9 2/9 3/9 4/9 5/9 6/9 7/9 8/9 9/9
+LONG = tests/test_steady.py tests/test_traps_more.py::test_ten_thousand_tiny_batches
 long: $(INSTALLED) java  ## all of TPC-DS on both placements, 10,000 batches, 1,000 refreshes
+	set -e; export $(WITH_JAVA) SLACKWATER_LONG=1; for slice in $(SLICES); do \
+	  echo "TPC-DS, slice $$slice"; \
+	  SLACKWATER_SLICE=$$slice $(PYTEST) -q -m "" --timeout 7200 tests/test_tpcds_stream.py; done
 	$(WITH_JAVA) SLACKWATER_LONG=1 $(PYTEST) $(SIDE_BY_SIDE) -m "" --timeout 7200 $(LONG)
 
 HOURS ?= 8

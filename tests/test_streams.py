@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 VIEWS = 6
 """Views of a stream on the local engine."""
-STREAMS = 360 if PROOF else 54
+STREAMS = 345 if PROOF else 54
 LEAST_VIEWS = 2_000 if PROOF else 300
 SPARK_VIEWS = 5
 SPARK_STREAMS = 13 if PROOF else 5
