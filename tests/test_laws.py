@@ -98,6 +98,24 @@ QUERIES = {
     "SELECT p.a, q.n FROM x p JOIN x q ON p.n = q.n",
 }
 
+# forms that the normal form takes apart in another order
+QUERIES |= {
+    "outer join that is none": "SELECT r.a, t.c FROM r LEFT JOIN t ON r.a = t.a WHERE t.c > 1",
+    "full join that is none": "SELECT r.b, t.c FROM r FULL JOIN t ON r.a = t.a "
+    "WHERE r.b + 1 > 1 AND t.c IN (1, 2)",
+    "full join that is a left one": "SELECT r.b, t.c FROM r FULL JOIN t ON r.a = t.a WHERE r.b > 1",
+    "groups of chosen keys": "SELECT r.a, r.b FROM r JOIN u ON r.a = u.b WHERE u.d = 2 "
+    "AND r.b >= (SELECT AVG(c) FROM t WHERE t.a = u.b)",
+    "groups of keys in a list": "SELECT a, b FROM r WHERE b IN (SELECT d FROM u WHERE c IN (1, 2)) "
+    "AND a > (SELECT MIN(c) FROM t WHERE t.a = r.b)",
+    "chosen groups of a join": "SELECT x.a, y.n FROM (SELECT * FROM r WHERE s = 'x') x JOIN "
+    "(SELECT t.a, SUM(d) AS n FROM t JOIN u ON t.c = u.c GROUP BY t.a) y ON x.a = y.a",
+    "groups of partners": "SELECT r.a, r.s, COUNT(t.c) AS n, SUM(t.c) AS m, COUNT(*) AS k, "
+    "COUNT(*) FILTER (WHERE t.c > 1) AS f, MIN(t.c) AS lo, AVG(t.c) AS g "
+    "FROM r LEFT JOIN t ON r.a = t.a AND t.c < 4 GROUP BY r.a, r.s",
+    "largest partners": "SELECT r.a, MAX(t.c) AS hi FROM r LEFT JOIN t ON t.a = r.a GROUP BY r.a",
+}
+
 Rows = Counter[tuple[Any, ...]]
 
 

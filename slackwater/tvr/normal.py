@@ -2,7 +2,8 @@
 
 No right joins, no delivery order; NOT IN as an anti join and two flags; distinct aggregates as
 aggregates of distinct rows; extrema of a whole relation as extrema of its first row in order;
-conditions in the joins that they speak of; no columns that nobody reads.
+no outer join whose unmatched rows nobody reads; conditions in the joins that they speak of; right
+sides of outer joins grouped before they are joined; no groups and no columns that nobody reads.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from slackwater.algebra.patterns import null_aware_key
 from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relation, Sort
 from slackwater.sql import build
 from slackwater.tvr.aggregates import simplified
+from slackwater.tvr.eager import group_first
+from slackwater.tvr.narrowing import narrow
+from slackwater.tvr.outer import without_idle_outer_joins
 from slackwater.tvr.prune import prune
 from slackwater.tvr.push import push
 from slackwater.types import BIGINT, BOOLEAN
@@ -23,7 +27,9 @@ from slackwater.types import BIGINT, BOOLEAN
 def normalize(relation: Relation) -> Relation:
     """The same multiset in normal form. A view has it at every refresh."""
     plain: Relation = relation.rewrite(_normal)
-    return prune(push(plain))
+    for improve in (without_idle_outer_joins, push, group_first, narrow, prune):
+        plain = improve(plain)
+    return plain
 
 
 def _normal(node: Relation) -> Relation:
