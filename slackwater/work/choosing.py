@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from slackwater.algebra.relation import Relation
 from slackwater.planner.choice import (
     FULL,
     HIGHER_ORDER,
@@ -28,6 +29,10 @@ from slackwater.work.upkeep import Following, Upkeep
 MISSING = "STATE_MISSING"
 SMALL = 10_000
 """Where nothing else is allowed, and fewer rows are read, costs are not even looked at."""
+
+
+RANKS = 3
+"""Around so many inputs of a join, those that changed most, keeping the others is considered."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +103,10 @@ class _Choosing:
         return Planned((), {INCREMENTAL: self._upkeep.following(self._plan)})
 
     def _plan_ways(self, by_cost: bool) -> Planned:
-        efforts, ways = self._by_changes()
+        efforts, ways, rank = self._by_changes()
         missing = self._upkeep.missing(ways[HIGHER_ORDER].plan) if HIGHER_ORDER in ways else []
         building = self._costing.of_building(missing, ways[HIGHER_ORDER].plan) if missing else None
-        return Planned((*efforts, *self._in_full(by_cost)), ways, building)
+        return Planned((*efforts, *self._in_full(by_cost)), ways, building, rank)
 
     def _candidates(self, planned: Planned) -> list[Candidate]:
         return [c for effort in planned.efforts for c in self._costing.candidates(effort)]
@@ -175,17 +180,35 @@ class _Choosing:
             return False
         return sum(s.rows for id in sources for s in interval.segments(id, NEW)) < SMALL
 
-    def _by_changes(self) -> tuple[list[Effort], dict[str, Following]]:
+    def _by_changes(self) -> tuple[list[Effort], dict[str, Following], int]:
+        """Following changes, with and without what they are joined with kept; and around which of
+        the inputs that change."""
         if self._is_load:  # nobody knows what changed
-            return [Effort(INCREMENTAL, reasons=self._impossible)], {}
-        efforts, ways = [], {}
-        plans = {INCREMENTAL: self._plan, HIGHER_ORDER: self._upkeep.higher_order(self._plan)}
-        for method, plan in plans.items():
-            if plan is not None:
-                ways[method] = self._upkeep.following(plan)
-                missing = (MISSING,) if self._upkeep.missing(plan) else ()
-                efforts.append(self._costing.by_changes(method, ways[method], missing))
-        return efforts, ways
+            return [Effort(INCREMENTAL, reasons=self._impossible)], {}, 0
+        way, effort = self._following(INCREMENTAL, self._plan)
+        efforts, ways = [effort], {INCREMENTAL: way}
+        found = [self._following(HIGHER_ORDER, plan) for plan in self._higher_orders()]
+        if not found:
+            return efforts, ways, 0
+        costs = [min(c.cpu for c in self._costing.candidates(effort)) for _, effort in found]
+        rank = costs.index(min(costs))
+        ways[HIGHER_ORDER], effort = found[rank]
+        return [*efforts, effort], ways, rank
+
+    def _following(self, method: str, plan: Maintenance) -> tuple[Following, Effort]:
+        way = self._upkeep.following(plan)
+        missing = (MISSING,) if self._upkeep.missing(plan) else ()
+        return way, self._costing.by_changes(method, way, missing)
+
+    def _higher_orders(self) -> Iterator[Maintenance]:
+        """The plans that keep what changes are joined with, around one input or another."""
+        seen: set[frozenset[Relation]] = set()
+        for rank in range(RANKS):
+            plan = self._upkeep.higher_order(self._plan, rank)
+            if plan is None or frozenset(plan.states) in seen:
+                return
+            seen.add(frozenset(plan.states))
+            yield plan
 
     def _in_full(self, by_cost: bool) -> list[Effort]:
         if not by_cost and not self._impossible:
@@ -205,7 +228,7 @@ class _Choosing:
         cost = self._costing.seconds_to_build(planned.building, chosen.engine)
         if not is_worth_building(candidates, chosen, cost):
             return None
-        return self._upkeep.higher_order(self._plan)
+        return self._upkeep.higher_order(self._plan, planned.rank)
 
 
 def _clearly(candidates: Sequence[Candidate], to_build: float = 0.0) -> Candidate | None:

@@ -22,7 +22,7 @@ from slackwater.catalog.model import (
 )
 from slackwater.engine.runner import measurements
 from slackwater.errors import UserError
-from slackwater.planner.choice import PLAIN
+from slackwater.planner.choice import FULL, PLAIN
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.goals import refresh_mode
@@ -149,9 +149,11 @@ class OneRun:
         self, upkeep: Upkeep, reasons: list[str], met: dict[str, str]
     ) -> tuple[Upkept, Choice | None]:
         view = upkeep.view
-        if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
+        if "NOT_DETERMINISTIC" in met:
             self._refuse_strict(view, reasons)
             return upkeep.plain(reasons), None
+        if self._option(view) == "full":
+            return _recomputed(upkeep, upkeep.maintenance(), reasons, PLAIN), None
         plan, reasons = _planned(upkeep, reasons)
         choice = self._choice(upkeep, plan, reasons)
         upkeep.engine = choice.chosen.engine
@@ -183,9 +185,7 @@ class OneRun:
             if not set(reasons) - {MISSING} and (method == PLAIN or not reasons):
                 reasons = ["CHANGE_TOO_LARGE"]
             self._refuse_strict(view, reasons)
-            if method == PLAIN:
-                return upkeep.plain(reasons)
-            return _recomputed(upkeep, _anew(upkeep, plan), reasons)
+            return _recomputed(upkeep, _anew(upkeep, plan), reasons, method)
         try:
             done = upkeep.incremental(choice.following)
             if choice.building is not None:
@@ -302,10 +302,14 @@ def _anew(upkeep: Upkeep, plan: Maintenance) -> Maintenance:
     return plan if upkeep.keeping is None else upkeep.keeping.afresh
 
 
-def _recomputed(upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Upkept:
-    """The view anew with its states; without, where a state needs a value that cannot be computed
-    and the query does not."""
+def _recomputed(
+    upkeep: Upkeep, plan: Maintenance, reasons: list[str], method: str = FULL
+) -> Upkept:
+    """The view anew, with its states or without; as it is written, where a state, or an operator
+    in another place, needs a value that cannot be computed and the query does not."""
     try:
+        if method == PLAIN:
+            return upkeep.plain(reasons, plan.root)
         return upkeep.recompute(plan, reasons)
     except UserError:
         upkeep.forget()

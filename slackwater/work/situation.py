@@ -31,6 +31,8 @@ class Planned:
     ways: Mapping[str, Following] = field(default_factory=dict)
     building: Work | None = None
     """Of the states that nothing but a higher-order refresh needs, where they are not there."""
+    rank: int = 0
+    """Around which of its inputs that change a higher-order refresh puts a join."""
 
 
 def situation(upkeep: Upkeep, impossible: Sequence[str]) -> Hashable:

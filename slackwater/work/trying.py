@@ -65,7 +65,7 @@ class _Trial:
         upkeep.engine = way.engine
         plan = upkeep.maintenance()
         if way.method == PLAIN:
-            done = upkeep.plain([])
+            done = upkeep.plain([], plan.root)
         elif way.method == FULL:
             done = upkeep.recompute(plan, [])
         else:

@@ -80,10 +80,10 @@ class Upkeep:
         """The view's normal form and states, under the ids that they are stored under."""
         return maintenance(self.query, self.view.id, self.view.schema, self.id_of)
 
-    def higher_order(self, plan: Maintenance) -> Maintenance | None:
-        """The same with what the largest change is joined with kept; None where that is nothing
-        but stored relations."""
-        return with_parts_kept(plan, self._most_changed, self.id_of)
+    def higher_order(self, plan: Maintenance, rank: int = 0) -> Maintenance | None:
+        """The same with what the largest change is joined with kept, or the second largest, …; None
+        where that is nothing but stored relations."""
+        return with_parts_kept(plan, lambda join: self._pivot(join, rank), self.id_of)
 
     def id_of(self, node: Relation) -> str:
         """What a state of an operator is stored under."""
@@ -92,11 +92,14 @@ class Upkeep:
             return self.known[signature].id
         return self._fresh.setdefault(signature, new_id("s"))
 
-    def _most_changed(self, join: Join) -> int | None:
-        """The input of a join whose sources changed most; first, one whose parts are kept."""
+    def _pivot(self, join: Join, rank: int) -> int | None:
+        """The input of a join whose parts are kept already; else, of those that change, the one
+        whose sources changed most, or the next."""
         changes = [self._changed_rows(part) for part in spread(join).inner.inputs]
         order = sorted((i for i, rows in enumerate(changes) if rows), key=lambda i: -changes[i])
-        return next((i for i in order if self._has_parts(join, i)), order[0] if order else None)
+        order = [i for i in order if around(join, i) is not None]
+        kept = next((i for i in order if self._has_parts(join, i)), None)
+        return kept if kept is not None or not order else order[min(rank, len(order) - 1)]
 
     def _changed_rows(self, relation: Relation) -> int:
         sources = {scan.source for scan in relation.scans()}
@@ -113,9 +116,9 @@ class Upkeep:
 
     # -- anew
 
-    def plain(self, reasons: list[str]) -> Upkept:
-        """Compute the view's rows alone: a query that is always computed in full."""
-        self._replace("recompute", self.view, zset.with_weight(self.query))
+    def plain(self, reasons: list[str], rows: Relation | None = None) -> Upkept:
+        """Compute the view's rows alone, from its query as written unless told how else."""
+        self._replace("recompute", self.view, zset.with_weight(rows or self.query))
         drops: list[model.Update] = [Drop(s.id) for s in self.known.values()]
         return self._full(reasons, drops)
 
