@@ -110,6 +110,9 @@ QUERIES |= {
     "AND a > (SELECT MIN(c) FROM t WHERE t.a = r.b)",
     "chosen groups of a join": "SELECT x.a, y.n FROM (SELECT * FROM r WHERE s = 'x') x JOIN "
     "(SELECT t.a, SUM(d) AS n FROM t JOIN u ON t.c = u.c GROUP BY t.a) y ON x.a = y.a",
+    "chosen keys of a self join": "WITH y AS (SELECT t.a, u.b FROM t JOIN u ON t.c < u.c "
+    "WHERE u.d = 2) SELECT p.b, z.n FROM y p JOIN y q ON p.a = q.b "
+    "JOIN (SELECT a, SUM(b) AS n FROM r GROUP BY a) z ON z.a = q.a",
     "groups of partners": "SELECT r.a, r.s, COUNT(t.c) AS n, SUM(t.c) AS m, COUNT(*) AS k, "
     "COUNT(*) FILTER (WHERE t.c > 1) AS f, MIN(t.c) AS lo, AVG(t.c) AS g "
     "FROM r LEFT JOIN t ON r.a = t.a AND t.c < 4 GROUP BY r.a, r.s",

@@ -123,6 +123,12 @@ def test_groups_that_others_read_are_not_narrowed() -> None:
     assert sum(isinstance(node, Aggregate) for node in found.walk()) == 1
 
 
+def test_in_a_self_join_keys_are_not_taken_from_the_other_side() -> None:
+    found = normal(QUERIES["chosen keys of a self join"])
+    (groups,) = (node for node in found.walk() if isinstance(node, Aggregate))
+    assert joins(groups) == [], explain(found)
+
+
 def test_partners_are_grouped_before_they_are_joined() -> None:
     found = normal("SELECT r.a, COUNT(t.c) AS n FROM r LEFT JOIN t ON r.a = t.a GROUP BY r.a")
     (join,) = (node for node in found.walk() if isinstance(node, Join))

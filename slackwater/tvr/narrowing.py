@@ -157,15 +157,15 @@ def _cores_of_join(join: Join, index: int) -> Iterator[_Core]:
     if join.how in ("full", "right"):
         return
     width = join.left.width
-    own = (join.left, index) if index < width else (join.right, index - width)
-    if own[0] is join.left or join.how == "inner":
-        yield from _cores(*own)
+    of_left = index < width
+    if of_left or join.how == "inner":
+        yield from _cores(join.left, index) if of_left else _cores(join.right, index - width)
     if join.how in ("inner", "semi"):
         for a, b in equi_keys(join):
             if isinstance(a, Column) and isinstance(b, Column):
-                if own == (join.left, a.index):
+                if of_left and a.index == index:
                     yield from _cores(join.right, b.index)
-                elif own == (join.right, b.index):
+                elif not of_left and b.index == index - width:
                     yield from _cores(join.left, a.index)
 
 
