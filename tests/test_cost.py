@@ -10,7 +10,8 @@ import pytest
 
 from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN, TIE, Candidate, choose
 from slackwater.stats.calibrate import WIDEST, Measured, fitted
-from slackwater.stats.cost import KINDS, PRIOR, Model, Work
+from slackwater.stats.cost import KINDS, PRIOR, Model, Work, step_work
+from tests.test_laws import bound
 
 LOCAL = ("local", "cpu")
 
@@ -107,3 +108,22 @@ def test_no_way_at_all() -> None:
     assert choose([Candidate(FULL, "spark", 1.0, 1.0, reasons=("NO_JAVA",))]) is None
     assert Candidate(FULL, "spark").to_json()["cpu_seconds"] is None
     assert Candidate(FULL, "spark").cpu == inf
+
+
+@pytest.mark.parametrize(
+    ("condition", "searched"),
+    [
+        ("s LIKE '%special%requests%'", True),
+        ("s LIKE 'a_b'", True),
+        ("NOT s LIKE 'a%b'", True),
+        ("s LIKE 'forest%'", False),
+        ("s LIKE '%green%'", False),
+        ("s LIKE '%BRASS'", False),
+        ("a > 1", False),
+    ],
+)
+def test_searching_texts_for_patterns_takes_longer(condition: str, searched: bool) -> None:
+    relation = bound(f"SELECT a FROM r WHERE {condition}")
+    plain = bound("SELECT a FROM r WHERE b > 1")
+    work, least = (step_work([r], lambda node: 1000.0) for r in (relation, plain))
+    assert (work.streamed > 5 * least.streamed) == searched

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 
 import numpy as np
 
+from slackwater.algebra.expr import Call, Expr, Literal
 from slackwater.algebra.relation import (
     Aggregate,
     Bag,
@@ -38,6 +40,10 @@ Merged = Callable[[Scan], float]
 def nothing(scan: Scan) -> float:
     """All rows are stored as they are read."""
     return 0.0
+
+
+MATCHING = 30
+"""To search a row's text for a pattern takes as long as passing on so many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +132,20 @@ def operator_work(node: Relation, rows: Count) -> Iterator[tuple[str, float]]:
         case Opaque():
             yield "hashed", below + rows(node)
         case _:
-            yield "streamed", below
+            yield "streamed", below * (1 + MATCHING * sum(map(_patterns, node.expressions)))
+
+
+@lru_cache(maxsize=2**14)
+def _patterns(expr: Expr) -> int:
+    """How often a text is searched for a pattern; the beginning, the end or a part of it is found
+    without."""
+    return sum(
+        isinstance(node, Call) and node.name in ("like", "ilike") and not _is_simple(node.args[1])
+        for node in expr.walk()
+    )
+
+
+def _is_simple(pattern: Expr) -> bool:
+    """Is a LIKE pattern of the form 'x%', '%x' or '%x%'?"""
+    text = pattern.value if isinstance(pattern, Literal) else None
+    return isinstance(text, str) and not set("%_") & set(text.removeprefix("%").removesuffix("%"))
