@@ -15,6 +15,7 @@ from slackwater.planner.problem import Arrival, Problem
 from slackwater.stats.rows import Change
 from slackwater.tvr.memo import CHANGED, ROWS, Memo, Ref, Rule
 from slackwater.tvr.rules import Operators
+from tests.conftest import PROOF
 from tests.test_laws import QUERIES, bound
 
 MANY = 1_000_000.0
@@ -77,7 +78,7 @@ def test_all_methods_together_are_never_dearer_than_one(name: str) -> None:
     assert all(mixed <= cost(method) * 1.000001 for method in METHODS)
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", list(QUERIES) if PROOF else list(QUERIES)[1::2])
 def test_pruning_loses_no_plan(name: str) -> None:
     """Ways that are left out are no better than others that are there, but for a little that
     keeping one relation after the other may miss."""
