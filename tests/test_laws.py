@@ -133,9 +133,13 @@ def lookup(name: str) -> Relation | None:
     return Scan(name, name, SCHEMAS[name]) if name in SCHEMAS else None
 
 
-def bound(text: str) -> Relation:
+def as_written(text: str) -> Relation:
     oracle: Any = None  # every query here is portable
-    return normalize(unordered(bind(text, context(lookup, lambda: list(SCHEMAS), oracle))))
+    return unordered(bind(text, context(lookup, lambda: list(SCHEMAS), oracle)))
+
+
+def bound(text: str) -> Relation:
+    return normalize(as_written(text))
 
 
 def log(rows: Rows, schema: Schema) -> pa.Table:

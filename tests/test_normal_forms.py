@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from slackwater.algebra.explain import explain
 from slackwater.algebra.relation import Aggregate, Bag, Join, Relation, Scan
 from slackwater.engine.local import LocalEngine
-from slackwater.sql.bind import bind, context
-from slackwater.sql.tables import unordered
 from slackwater.tvr import zset
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.time import NOW, weighted_scan
-from tests.test_laws import QUERIES, SCHEMAS, evaluate, lookup, random_tables, total
+from tests.test_laws import QUERIES, as_written, bound, evaluate, random_tables, total
 
 
 @pytest.fixture(scope="module")
@@ -24,15 +21,6 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
     made = LocalEngine(tmp_path_factory.mktemp("normal"))
     yield made
     made.close()
-
-
-def as_written(text: str) -> Relation:
-    oracle: Any = None  # every query here is portable
-    return unordered(bind(text, context(lookup, lambda: list(SCHEMAS), oracle)))
-
-
-def normal(text: str) -> Relation:
-    return normalize(as_written(text))
 
 
 def stored(relation: Relation) -> Relation:
@@ -83,20 +71,20 @@ def test_the_normal_form_gives_the_same_rows(
 def test_a_left_join_is_inner_where_its_unmatched_rows_are_ruled_out(
     condition: str, how: str
 ) -> None:
-    found = normal(f"SELECT r.a, t.c FROM r LEFT JOIN t ON r.a = t.a WHERE {condition}")
+    found = bound(f"SELECT r.a, t.c FROM r LEFT JOIN t ON r.a = t.a WHERE {condition}")
     assert joins(found) == [how]
 
 
 def test_a_left_join_that_is_read_otherwise_too_stays() -> None:
     text = """WITH x AS (SELECT r.a, t.c FROM r LEFT JOIN t ON r.a = t.a)
         SELECT a FROM x WHERE c > 1 UNION ALL SELECT a FROM x"""
-    assert joins(normal(text)) == ["left"]
+    assert joins(bound(text)) == ["left"]
 
 
 def test_a_limit_counts_unmatched_rows() -> None:
     text = """SELECT * FROM (SELECT r.a, t.c FROM r LEFT JOIN t ON r.a = t.a ORDER BY 1, 2 LIMIT 5)
         WHERE c > 1"""
-    assert joins(normal(text)) == ["left"]
+    assert joins(bound(text)) == ["left"]
 
 
 NARROWED = """SELECT r.a FROM r JOIN u ON r.a = u.b WHERE {condition}
@@ -105,32 +93,32 @@ NARROWED = """SELECT r.a FROM r JOIN u ON r.a = u.b WHERE {condition}
 
 @pytest.mark.parametrize("condition", ["u.d = 2", "u.d IN (1, 2)", "(u.d = 1 OR u.c = 2)"])
 def test_groups_are_those_of_the_chosen_keys(condition: str) -> None:
-    found = normal(NARROWED.format(condition=condition))
+    found = bound(NARROWED.format(condition=condition))
     (groups,) = (node for node in found.walk() if isinstance(node, Aggregate))
     assert joins(groups) == ["semi"], explain(found)
 
 
 @pytest.mark.parametrize("condition", ["u.d > 2", "u.d = u.c", "true"])
 def test_a_condition_that_may_keep_most_rows_narrows_nothing(condition: str) -> None:
-    assert "semi" not in joins(normal(NARROWED.format(condition=condition)))
+    assert "semi" not in joins(bound(NARROWED.format(condition=condition)))
 
 
 def test_groups_that_others_read_are_not_narrowed() -> None:
     text = """WITH x AS (SELECT a, SUM(c) AS n FROM t GROUP BY a)
         SELECT x.n FROM x JOIN u ON x.a = u.b WHERE u.d = 2 UNION ALL SELECT n FROM x"""
-    found = normal(text)
+    found = bound(text)
     assert "semi" not in joins(found)
     assert sum(isinstance(node, Aggregate) for node in found.walk()) == 1
 
 
 def test_in_a_self_join_keys_are_not_taken_from_the_other_side() -> None:
-    found = normal(QUERIES["chosen keys of a self join"])
+    found = bound(QUERIES["chosen keys of a self join"])
     (groups,) = (node for node in found.walk() if isinstance(node, Aggregate))
     assert joins(groups) == [], explain(found)
 
 
 def test_partners_are_grouped_before_they_are_joined() -> None:
-    found = normal("SELECT r.a, COUNT(t.c) AS n FROM r LEFT JOIN t ON r.a = t.a GROUP BY r.a")
+    found = bound("SELECT r.a, COUNT(t.c) AS n FROM r LEFT JOIN t ON r.a = t.a GROUP BY r.a")
     (join,) = (node for node in found.walk() if isinstance(node, Join))
     assert isinstance(join.left, Aggregate)
     assert isinstance(join.right, Aggregate)
@@ -152,6 +140,6 @@ def test_partners_are_grouped_before_they_are_joined() -> None:
     ],
 )
 def test_groups_that_are_not_of_partners_alone_stay_above_the_join(text: str) -> None:
-    found = normal(text)
+    found = bound(text)
     (join,) = (node for node in found.walk() if isinstance(node, Join))
     assert not any(isinstance(node, Aggregate) for node in join.walk()), explain(found)

@@ -62,7 +62,7 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     """The cheapest over this refresh and those to come; None where none is possible."""
 
     methods = (INCREMENTAL, HIGHER_ORDER, PLAIN)
-    later = {method: _cheapest(candidates, method) for method in methods}
+    later = {method: cheapest(candidates, method) for method in methods}
     later[FULL] = later[INCREMENTAL]
     possible = [c for c in candidates if not c.reasons]
     best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
@@ -73,7 +73,8 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     return best
 
 
-def _cheapest(candidates: Sequence[Candidate], method: str) -> float:
+def cheapest(candidates: Sequence[Candidate], method: str) -> float:
+    """What a method takes where it may be possible, now or later."""
     return min((c.cpu for c in candidates if c.method == method and c.may_come), default=inf)
 
 
@@ -85,7 +86,7 @@ def remembered_as(method: str) -> str:
 def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: float) -> bool:
     """Do states that nothing but a higher-order refresh needs save more, in refreshes like this
     one, than it costs to build them?"""
-    with_them = _cheapest(candidates, HIGHER_ORDER)
+    with_them = cheapest(candidates, HIGHER_ORDER)
     if chosen.method != INCREMENTAL or with_them == inf:
         return False
     return FUTURE * (chosen.cpu - UNSURE * with_them - TIE) > cost

@@ -56,36 +56,25 @@ def narrow(relation: Relation) -> Relation:
     """The same multiset, computed without groups that are known not to matter."""
     nodes = list(relation.walk())
     readers = Counter(child for node in nodes for child in node.inputs)
-    found: dict[Aggregate, dict[int, _Core]] = {}
+    found: dict[Relation, dict[Expr, _Core]] = {}
     for join in nodes:
-        for aggregate, place, core in _narrowing(join, readers):
-            found.setdefault(aggregate, {}).setdefault(place, core)
+        for aggregate, key, core in _narrowing(join, readers):
+            found.setdefault(aggregate, {}).setdefault(key, core)
     if not found:
         return relation
     made: dict[Relation, Relation] = {}
     for node in nodes:
         over = node.with_children(made.__getitem__)
-        for place, core in (
-            found[node].items() if isinstance(node, Aggregate) and node in found else ()
-        ):
-            over = over.replace(input=_among(over.input, node, place, core, readers))
+        for key, core in found.get(node, {}).items():
+            cut = restrict if _is_its_own(node.inputs[0], readers) else semi_join
+            over = over.replace(input=cut(over.inputs[0], (key,), core.keys))
         made[node] = over
     return made[relation]
 
 
-def _among(
-    rows: Relation, node: Aggregate, place: int, core: _Core, readers: Counter[Relation]
-) -> Relation:
-    """An aggregate's input, of the groups that matter. What others read as well is narrowed where
-    it is read, not where it is computed."""
-    keys = (node.keys[place],)
-    if _is_its_own(node.input, readers):
-        return restrict(rows, keys, core.keys)
-    return semi_join(rows, keys, core.keys)
-
-
 def _is_its_own(relation: Relation, readers: Counter[Relation]) -> bool:
-    """Are all operators below read by each other alone, but for stored rows and their filters?"""
+    """Are all operators below read by each other alone, but for stored rows and their filters? What
+    others read as well is narrowed where it is read, not where it is computed."""
     below = list(relation.walk())
     inside = Counter(child for node in below for child in node.inputs)
     inside[relation] += 1
@@ -101,30 +90,29 @@ def _is_stored(relation: Relation) -> bool:
 
 def _narrowing(
     join: Relation, readers: Counter[Relation]
-) -> Iterator[tuple[Aggregate, int, _Core]]:
+) -> Iterator[tuple[Aggregate, Expr, _Core]]:
     """The groups below a join that are joined with a core: of which aggregate, by which key."""
     if not isinstance(join, Join) or join.how in ("full", "right"):
         return
     for pair in equi_keys(join):
         sides = [(pair[0], join.left), (pair[1], join.right)]
-        for own, other in (sides[::-1], sides) if join.how == "inner" else (sides[::-1],):
-            if not isinstance(own[0], Column) or not isinstance(other[0], Column):
-                continue
-            grouped = _group_of(own[1], own[0].index, readers)
-            core = next(_cores(other[1], other[0].index), None) if grouped else None
-            if grouped is not None and core is not None and core.rows not in grouped[0].walk():
-                yield *grouped, core
+        for (own, rows), (other, picked) in (sides[::-1], sides)[: 1 + (join.how == "inner")]:
+            if isinstance(own, Column) and isinstance(other, Column):
+                grouped = _group_of(rows, own.index, readers)
+                core = next(_cores(picked, other.index), None) if grouped else None
+                if grouped and core and core.rows not in grouped[0].walk():
+                    yield *grouped, core
 
 
 def _group_of(
     node: Relation, index: int, readers: Counter[Relation]
-) -> tuple[Aggregate, int] | None:
-    """The aggregate that a column is a key of, and which; None where others read its groups."""
+) -> tuple[Aggregate, Expr] | None:
+    """The aggregate that a column is a key of, and the key; None where others read its groups."""
     if readers[node] > 1:
         return None
     match node:
         case Aggregate() if index < len(node.keys):
-            return node, index
+            return node, node.keys[index]
         case Filter():
             return _group_of(node.input, index, readers)
         case Project() if isinstance(key := node.exprs[index], Column):

@@ -89,7 +89,7 @@ def _(node: Relation, known: Places) -> Sequence[Places]:
 def _(node: Join, known: Places) -> Sequence[Places]:
     """Rows that the condition is not true for match nothing; left ones stay in a left join."""
     how, width = _how(node, known), node.left.width
-    if how == "full" or how == "right":
+    if how in ("full", "right"):
         return [NONE, NONE]
     matching = where_true(node.condition)
     reached = known | matching if how in ("inner", "semi") else known

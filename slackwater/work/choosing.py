@@ -14,6 +14,7 @@ from slackwater.planner.choice import (
     INCREMENTAL,
     PLAIN,
     Candidate,
+    cheapest,
     choose,
     is_worth_building,
 )
@@ -190,7 +191,7 @@ class _Choosing:
         found = [self._following(HIGHER_ORDER, plan) for plan in self._higher_orders()]
         if not found:
             return efforts, ways, 0
-        costs = [min(c.cpu for c in self._costing.candidates(effort)) for _, effort in found]
+        costs = [cheapest(self._costing.candidates(e), HIGHER_ORDER) for _, e in found]
         rank = costs.index(min(costs))
         ways[HIGHER_ORDER], effort = found[rank]
         return [*efforts, effort], ways, rank
