@@ -122,7 +122,7 @@ def progressive(
     going: Annotated[
         float, typer.Option(min=0, max=0.5, help="Of what arrives, the part that takes rows away.")
     ] = 0.0,
-    engine: Annotated[str, typer.Option(help="local or spark.")] = "local",
+    engine: Annotated[str, typer.Option(help="local, spark, or auto: of each run.")] = "local",
     repeat: Annotated[int, typer.Option(min=1, help="Each is run so often.")] = 3,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,

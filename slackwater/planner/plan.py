@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from slackwater.algebra.explain import describe
 from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
+from slackwater.planner.engines import Placed, placed, possible
 from slackwater.planner.problem import Problem
 from slackwater.planner.states import Solution, solve
-from slackwater.planner.temporal import Key, Step, in_turn
-from slackwater.planner.timeline import Costs, Timeline
+from slackwater.planner.temporal import Key, Step, Value, in_turn
+from slackwater.planner.timeline import Costs, Timed, Timeline
 from slackwater.stats.cost import Model
 from slackwater.tvr import explore
 from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule
@@ -49,6 +50,8 @@ class Plan:
     problem: Problem
     memos: tuple[Memo, ...]  # one for all intervals, or one for each
     solution: Solution
+    value: Value  # what it costs altogether
+    engines: tuple[str, ...]  # of each run; empty where it does nothing, or if nobody asked
     explored_seconds: float
     assigned_seconds: float
 
@@ -60,7 +63,7 @@ class Plan:
     @property
     def cost(self) -> float:
         """What counts: the weighted cost, or that of the last run."""
-        return in_turn(self.solution.cost)[0]
+        return in_turn(self.value)[0]
 
     def steps(self) -> Iterator[tuple[int, str, Step]]:
         """By run, what is there and how it came about: computed in this run, or loaded."""
@@ -82,7 +85,8 @@ class Plan:
         lines = [f"Expected: {self.cost:.6g}"]
         kept = set(self.solution.kept)
         for run in self.problem.points:
-            lines.append(f"Run {run}, price {self.problem.prices[run]:g}:")
+            where = f" on {self.engines[run]}" if self.engines[run] else ""
+            lines.append(f"Run {run}{where}, price {self.problem.prices[run]:g}:")
             for (i, at), step in self.solution.steps().items():
                 if at == run:
                     mark = " (kept)" if (i, at) in kept else ""
@@ -115,9 +119,12 @@ def plan(
     costs: Costs | None = None,
     more: Iterable[Rule | Rewrite] = (),
     speedups: Speedups = FAST,
+    engines: Collection[str] = (),
 ) -> Plan:
     """The cheapest plan for a problem, by CPU seconds unless other costs are given, from some
-    methods and whatever rules are added to them."""
+    methods and whatever rules are added to them. Of several `engines` ('local', 'spark') each run
+    gets the one that makes the whole cheapest; runs that save less than a statement costs are left
+    out then."""
     begun = time.perf_counter()
     rules, rewrites = rules_of(methods)
     for rule in more:
@@ -135,18 +142,27 @@ def plan(
         memos = {interval: explored() if n else first for n, interval in enumerate(intervals)}
     done = time.perf_counter()
     timeline = Timeline(first, problem, speedups.left_deep, memos)
-    solution = assign(timeline, costs or Seconds(model or Model()))
+    model = model or Model()
+    if engines:
+        found = placed(timeline, possible(engines, model, problem.query), _wanted(timeline))
+    else:
+        solution = assign(timeline, costs or Seconds(model))
+        found = Placed(solution, solution.cost, ("",) * len(problem.prices))
     ended = time.perf_counter()
     every = tuple(memos.values()) or (first,)
-    return Plan(problem, every, solution, done - begun, ended - done)
+    return Plan(problem, every, found.solution, found.cost, found.names, done - begun, ended - done)
 
 
 def assign(timeline: Timeline, costs: Costs) -> Solution:
     """The cheapest way to the results of a problem, from what was explored."""
+    return solve(timeline, costs, _wanted(timeline))
+
+
+def _wanted(timeline: Timeline) -> dict[int, Timed]:
+    """The results of a problem, by the runs in which they are due."""
     problem = timeline.problem
     result = timeline.memo.ref(problem.query, ROWS)
-    wanted = {p: timeline.timed(result, max(0, p - 1), p) for p in problem.results}
-    return solve(timeline, costs, wanted)
+    return {p: timeline.timed(result, max(0, p - 1), p) for p in problem.results}
 
 
 def _intervals(problem: Problem, speedups: Speedups) -> list[tuple[int, int]]:

@@ -78,10 +78,15 @@ def solve(
 ) -> Solution:
     """The cheapest plan for some relations, each wanted in a run, and what it keeps: some always,
     such as what arrives, others where that saves something."""
-    graph = Graph(timeline, costs, [*wanted.values(), *(timed for timed, _ in always)])
+    graph = Graph(timeline, [costs], [*wanted.values(), *(timed for timed, _ in always)])
     keys = tuple((graph.numbers[timed], run) for run, timed in wanted.items())
-    solver = _Solver(graph, keys)
-    best = solver.solved(tuple((graph.numbers[timed], run) for timed, run in always))
+    return solved(graph, keys, tuple((graph.numbers[timed], run) for timed, run in always))
+
+
+def solved(graph: Graph, wanted: tuple[Key, ...], always: tuple[Key, ...] = ()) -> Solution:
+    """The same for relations of a graph, with the engines that its runs have."""
+    solver = _Solver(graph, wanted)
+    best = solver.solved(always)
     gains: list[Gain] = []
     offered = set(best.kept)
     while True:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from math import inf
@@ -30,6 +31,10 @@ from slackwater.tvr.memo import (
 
 Value = float | tuple[float, ...]
 """What is compared: the weighted cost, or the costs of all runs, the last first."""
+ByEngine = tuple[float, ...]
+"""A cost on each engine and, last, in a run that does nothing: there is no way to do it there."""
+IDLE = -1
+"""The engine of a run that does nothing."""
 CLEARLY = 1 - 1e-9
 """Sums of the same costs in another order differ by less than by this factor."""
 
@@ -40,19 +45,24 @@ class Way:
 
     member: Member
     inputs: tuple[int, ...]
-    cost: float
+    costs: ByEngine
 
 
-Use = tuple[int, float, tuple[int, ...], Way]
+Use = tuple[int, tuple[float, ...], tuple[int, ...], Way]
 """A way as it is looked at from its inputs: where in the list of costs is what it computes, what it
-costs itself, where its inputs are."""
+costs itself in each run, where its inputs are."""
 
 
 class Graph:
-    """All relations that a plan for some of them may need, by number, and what they cost."""
+    """All relations that a plan for some of them may need, by number, and what they cost: on each
+    engine, of which each run has one."""
 
-    def __init__(self, timeline: Timeline, costs: Costs, wanted: Iterable[Timed]) -> None:
+    def __init__(
+        self, timeline: Timeline, engines: Sequence[Costs], wanted: Iterable[Timed]
+    ) -> None:
         self.problem = timeline.problem
+        self.where: tuple[int, ...] = (0,) * len(self.problem.prices)
+        """The engine of each run, by number, or `IDLE`."""
         self.nodes: list[Timed] = []
         self.numbers: dict[Timed, int] = {}
         self.ways: list[list[Way]] = []
@@ -63,28 +73,38 @@ class Graph:
             timed = self.nodes[done]
             ways = []
             for member, at, inputs in timeline.members(timed):
-                cost = costs.member(at, member, timeline)
-                if cost < inf:
-                    ways.append(Way(member, tuple(map(self._number, inputs)), float(cost)))
+                cost = _by_engine(costs.member(at, member, timeline) for costs in engines)
+                if min(cost) < inf:
+                    ways.append(Way(member, tuple(map(self._number, inputs)), cost))
             self.ways.append(ways)
             done += 1
-        self.reads = [
-            float(costs.read(t, timeline)) if timeline.is_source(t) else None for t in self.nodes
-        ]
-        self.saves = [float(costs.save(t, timeline)) for t in self.nodes]
-        self.loads = [float(costs.load(t, timeline)) for t in self.nodes]
+        self.reads = {
+            i: _by_engine(costs.read(t, timeline) for costs in engines)
+            for i, t in enumerate(self.nodes)
+            if timeline.is_source(t)
+        }
+        self.saves = [_by_engine(costs.save(t, timeline) for costs in engines) for t in self.nodes]
+        self.loads = [_by_engine(costs.load(t, timeline) for costs in engines) for t in self.nodes]
         self.ranks = timeline.memo.ranks()
         self.groups = [timeline.memo.group(t.ref).id for t in self.nodes]
         self.users = self._users()
         self.contents = self._contents()
 
+    def on(self, where: Sequence[int]) -> Graph:
+        """The same with other engines for the runs."""
+        other = copy(self)
+        other.where = tuple(where)
+        other.users = other._users()
+        return other
+
     def _users(self) -> list[list[Use]]:
         """By number, the ways that take a relation."""
-        runs = len(self.problem.prices)
+        prices, runs = self.problem.prices, len(self.problem.prices)
         found: list[list[Use]] = [[] for _ in self.nodes]
         for i, ways in enumerate(self.ways):
             for way in ways:
-                use = (i * runs, way.cost, tuple(below * runs for below in way.inputs), way)
+                own = tuple(p * way.costs[e] for p, e in zip(prices, self.where, strict=True))
+                use = (i * runs, own, tuple(below * runs for below in way.inputs), way)
                 for below in dict.fromkeys(way.inputs):
                     found[below].append(use)
         return found
@@ -113,6 +133,10 @@ class Graph:
     def runs(self, i: int) -> range:
         """The runs in which a relation can be there."""
         return self.problem.points[self.nodes[i].point :]
+
+    def spent(self, run: int, costs: ByEngine) -> Value:
+        """What counts of a cost on the engine of a run."""
+        return self.priced(run, costs[self.where[run]])
 
     def priced(self, run: int, cost: float) -> Value:
         """What counts of a cost in a run."""
@@ -155,13 +179,13 @@ class Assignment:
         self._steps: list[Way | int | None] = [None] * len(self._costs)
         known: list[int] = []
         for i in range(len(graph.nodes)):
-            cost, alone = graph.reads[i], [way for way in graph.ways[i] if not way.inputs]
+            cost, alone = graph.reads.get(i), [way for way in graph.ways[i] if not way.inputs]
             for run in graph.runs(i):
                 at = i * self._runs + run
                 if cost is not None:
-                    self._take(at, graph.priced(run, cost), None, known)
+                    self._take(at, graph.spent(run, cost), None, known)
                 for way in alone:
-                    self._take(at, graph.priced(run, way.cost), way, known)
+                    self._take(at, graph.spent(run, way.costs), way, known)
         self._settle(known, graph.never)
 
     def keeping(self, key: Key) -> Assignment:
@@ -207,7 +231,8 @@ class Assignment:
     def _weighted(self, waiting: list[tuple[Any, int]], most: Any) -> None:
         """Where costs are numbers. This is where planning spends its time, hence one loop."""
         graph, runs, costs, steps = self._graph, self._runs, self._costs, self._steps
-        prices, users, push, pop = graph.problem.prices, graph.users, heapq.heappush, heapq.heappop
+        users, push, pop = graph.users, heapq.heappush, heapq.heappop
+        priced = list(zip(graph.problem.prices, graph.where, strict=True))
         while waiting:
             cost, at = pop(waiting)
             if cost != costs[at]:
@@ -215,9 +240,8 @@ class Assignment:
             if cost >= most:
                 return
             i, run = divmod(at, runs)
-            price = prices[run]
             for user, own, inputs, way in users[i]:
-                target, whole = user + run, price * own
+                target, whole = user + run, own[run]
                 limit = costs[target] * CLEARLY
                 if whole + cost < limit:  # else other inputs do not matter
                     for below in inputs:
@@ -225,9 +249,11 @@ class Assignment:
                     if whole < limit:
                         costs[target], steps[target] = whole, way
                         push(waiting, (whole, target))
-            saved, load = cost + price * graph.saves[i], graph.loads[i]
+            price, engine = priced[run]
+            saved, loads = cost + price * graph.saves[i][engine], graph.loads[i]
             for later in range(run + 1, runs):
-                target, whole = i * runs + later, saved + prices[later] * load
+                price, engine = priced[later]
+                target, whole = i * runs + later, saved + price * loads[engine]
                 if whole < costs[target] * CLEARLY:
                     costs[target], steps[target] = whole, run
                     push(waiting, (whole, target))
@@ -243,16 +269,16 @@ class Assignment:
                 return
             i, run = divmod(at, runs)
             cheaper: list[int] = []
-            for user, own, inputs, way in graph.users[i]:
-                whole = graph.priced(run, own)
+            for user, _, inputs, way in graph.users[i]:
+                whole = graph.spent(run, way.costs)
                 if not less(plus(whole, cost), costs[user + run]):
                     continue
                 for below in inputs:
                     whole = plus(whole, costs[below + run])
                 self._take(user + run, whole, way, cheaper)
-            saved = plus(cost, graph.priced(run, graph.saves[i]))
+            saved = plus(cost, graph.spent(run, graph.saves[i]))
             for later in range(run + 1, runs):
-                loaded = plus(saved, graph.priced(later, graph.loads[i]))
+                loaded = plus(saved, graph.spent(later, graph.loads[i]))
                 self._take(i * runs + later, loaded, run, cheaper)
             for target in cheaper:
                 heapq.heappush(waiting, (costs[target], target))
@@ -262,6 +288,10 @@ class Assignment:
         if less(cost, self._costs[at]):
             self._costs[at], self._steps[at] = cost, step
             cheaper.append(at)
+
+
+def _by_engine(costs: Iterable[float]) -> ByEngine:
+    return (*map(float, costs), inf)
 
 
 def total(values: Iterable[Value]) -> Value:

@@ -41,9 +41,10 @@ def versions(house: House) -> Versions:
     return {table.id: table.version for table in house.catalog.snapshot().tables()}
 
 
-def play(house: House, plan: Plan, points: Sequence[Versions], engine: str = "") -> Played:
-    """Run a plan, each of its points being a version of the tables."""
-    return _play(house, unfold(plan.solution), points, engine)
+def play(house: House, plan: Plan, points: Sequence[Versions]) -> Played:
+    """Run a plan, each of its points being a version of the tables, on the engines that it names,
+    or by the size of what is read."""
+    return _play(house, unfold(plan.solution), points, plan.engines)
 
 
 def recompute(house: House, query: Relation, engine: str = "") -> Played:
@@ -55,18 +56,18 @@ def recompute(house: House, query: Relation, engine: str = "") -> Played:
         return node
 
     query = query.rewrite(at_point)
-    return _play(house, [RunSteps(0, (), query)], [versions(house)], engine)
+    return _play(house, [RunSteps(0, (), query)], [versions(house)], [engine])
 
 
 def _play(
-    house: House, runs: Sequence[RunSteps], points: Sequence[Versions], engine: str
+    house: House, runs: Sequence[RunSteps], points: Sequence[Versions], engines: Sequence[str]
 ) -> Played:
     with (
         house.lease("plan") as lease,
         house.catalog.running("play", lease) as run,
         house.catalog.reading() as snapshot,
     ):
-        player = _Player(house, snapshot, run, points, engine)
+        player = _Player(house, snapshot, run, points, engines)
         for steps in runs:
             player.play(steps)
         return Played(player.reports, player.results)
@@ -78,7 +79,7 @@ class _Player:
     snapshot: Snapshot
     run: Run
     points: Sequence[Versions]
-    engine: str
+    engines: Sequence[str]
     reports: dict[int, StepReport] = field(default_factory=dict)
     results: dict[int, pa.Table] = field(default_factory=dict)
     _saved: dict[str, Source] = field(default_factory=dict)
@@ -93,7 +94,8 @@ class _Player:
         making = {saved.name: saved.relation.schema[:-1] for saved in steps.saves}
         scans = {scan.source: scan for o in outputs for scan in o.relation.scans()}
         sources = {name: self._source(scan, making) for name, scan in scans.items()}
-        step = WriteSegments(f"run {steps.point}", tuple(outputs), False, self.engine)
+        engine = self.engines[steps.point]
+        step = WriteSegments(f"run {steps.point}", tuple(outputs), False, engine)
         written = self.house.runner.run(step, self.run, sources)
         self.reports[steps.point] = written.report
         for saved in steps.saves:

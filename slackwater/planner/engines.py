@@ -1,0 +1,153 @@
+"""Which runs there are and on which engine each goes, decided with everything else (001, 2.3).
+
+A run is one statement on one engine, and saves files that either engine reads. So the engines of
+the runs meet in what is saved and loaded: a large first run may pay on one, and change what is
+worth keeping for a small last run on the other.
+
+    cost(engines) = the cheapest plan whose run τ takes what engine(τ) takes
+                    + Σ price(τ) · statement(engine(τ)) over the runs that do anything
+
+Given a plan, each run has an engine that it costs least on; given the engines, there is a cheapest
+plan. These take turns, from every engine for all runs, as long as it gets cheaper. Then each early
+run is tried without: where it saves less than a statement costs, there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from slackwater.algebra.relation import Relation
+from slackwater.errors import UserError
+from slackwater.planner.choice import ENGINES
+from slackwater.planner.costs import Seconds
+from slackwater.planner.placement import not_local
+from slackwater.planner.states import Solution, solved
+from slackwater.planner.temporal import IDLE, ByEngine, Graph, Key, Value, less, plus
+from slackwater.planner.timeline import Costs, Timed, Timeline
+from slackwater.stats.cost import KINDS, Model
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where runs may go, what work costs there, and what each statement does before any work."""
+
+    name: str
+    costs: Costs
+    statement: float
+
+
+def possible(names: Collection[str], model: Model, query: Relation) -> list[Engine]:
+    """Of some engines those that can compute a query, by the prices of a model."""
+    if unknown := set(names) - set(ENGINES):
+        raise UserError(
+            f"Engine '{min(unknown)}' is not known.",
+            code="BAD_ENGINE",
+            hint=f"Existing: {', '.join(ENGINES)}.",
+        )
+    blocker = not_local(query)
+    if blocker is not None and "spark" not in names:
+        raise UserError(
+            f"This cannot run on the local engine: {blocker}.",
+            code="NOT_PORTABLE",
+            hint="Let Spark be one of the engines.",
+        )
+    steps = KINDS.index("steps")
+    return [
+        Engine(name, Seconds(model, name), model.prices[name, "cpu"][steps])
+        for name in names
+        if name == "spark" or blocker is None
+    ]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A plan, where each of its runs goes, and what that costs altogether."""
+
+    solution: Solution
+    cost: Value
+    names: tuple[str, ...]
+    """The engine of each run; empty where it does nothing."""
+
+
+def placed(timeline: Timeline, engines: Sequence[Engine], wanted: dict[int, Timed]) -> Placed:
+    """The cheapest plan for some relations, each wanted in a run, over all runs and engines."""
+    graph = Graph(timeline, [e.costs for e in engines], wanted.values())
+    keys = tuple((graph.numbers[timed], run) for run, timed in wanted.items())
+    return _Placing(graph, keys, engines).best()
+
+
+class _Placing:
+    def __init__(self, graph: Graph, wanted: tuple[Key, ...], engines: Sequence[Engine]) -> None:
+        self._graph = graph
+        self._wanted = wanted
+        self._engines = engines
+        self._found: dict[tuple[int, ...], Placed] = {}
+
+    def best(self) -> Placed:
+        """From every engine for all runs."""
+        runs = self._graph.problem.points
+        settled = [self._settled((n,) * len(runs)) for n in range(len(self._engines))]
+        best = settled[0]
+        for other in settled[1:]:
+            best = other if less(other.cost, best.cost) else best
+        due = {run for _, run in self._wanted}
+        for run in (r for r in runs if r not in due):
+            best = self._without(best, run)
+        return best
+
+    def _settled(self, where: tuple[int, ...]) -> Placed:
+        """Plans and engines in turn, as long as it gets cheaper."""
+        best = self._at(where)
+        while True:
+            other = self._at(self._cheapest(best.solution))
+            if not less(other.cost, best.cost):
+                return best
+            best = other
+
+    def _without(self, best: Placed, run: int) -> Placed:
+        """The same with nothing done in a run, if that is cheaper."""
+        if not best.names[run]:
+            return best
+        where = list(best.solution.graph.where)
+        where[run] = IDLE
+        other = self._at(tuple(where))
+        return other if less(other.cost, best.cost) else best
+
+    def _at(self, where: tuple[int, ...]) -> Placed:
+        if where not in self._found:
+            solution = solved(self._graph.on(where), self._wanted)
+            self._found[where] = self._charged(solution)
+        return self._found[where]
+
+    def _charged(self, solution: Solution) -> Placed:
+        """With a statement for each run that does anything."""
+        graph, cost = solution.graph, solution.cost
+        names = [""] * len(graph.where)
+        for run in {run for (_, run) in solution.steps()}:
+            engine = self._engines[graph.where[run]]
+            names[run] = engine.name
+            cost = plus(cost, graph.priced(run, engine.statement))
+        return Placed(solution, cost, tuple(names))
+
+    def _cheapest(self, solution: Solution) -> tuple[int, ...]:
+        """For each run of a plan, the engine that it costs least on; runs without work stay."""
+        graph, steps = solution.graph, solution.steps()
+        spent = {run: [e.statement for e in self._engines] for _, run in steps}
+        for (i, run), step in steps.items():
+            if step.saved_at is not None:
+                _add(spent[run], graph.loads[i])
+                _add(spent[step.saved_at], graph.saves[i])
+            elif step.way is not None:
+                _add(spent[run], step.way.costs)
+            else:
+                _add(spent[run], graph.reads[i])
+        return tuple(
+            spent[run].index(min(spent[run])) if run in spent else was
+            for run, was in enumerate(graph.where)
+        )
+
+
+def _add(spent: list[float], costs: ByEngine) -> None:
+    for n in range(len(spent)):
+        spent[n] += costs[n]
