@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
+from multiprocessing import get_context
 from typing import Any
 
 from bench.problems import bound_queries, problem
@@ -35,6 +36,8 @@ class Settings:
     scenario: str = "pdw"
     methods: tuple[str, ...] = METHODS
     speedups: Speedups = field(default_factory=Speedups)
+    full_search: float = 0.0
+    """Seconds for the search without any speed-up, of which is told what they lose; 0: none."""
 
 
 def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
@@ -47,7 +50,8 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
                 on_stage(name, i, len(chosen))
             begun = time.perf_counter()
             made = _planned(query, settings)
-            lines.append(_line(name, made, time.perf_counter() - begun))
+            line = _line(name, made, time.perf_counter() - begun)
+            lines.append(line | _lost(made, settings.full_search))
             for memo in made.memos:
                 fired += memo.fired
             if name in SHOWN:
@@ -79,6 +83,32 @@ def _line(name: str, made: Plan, seconds: float) -> dict[str, Any]:
         "cost": made.cost,
         "methods": sorted(made.methods()),
     }
+
+
+# -- what the speed-ups lose
+
+EVERYTHING = Speedups(pruned=False, symmetric=False, left_deep=False)
+
+
+def _lost(made: Plan, seconds: float) -> dict[str, Any]:
+    """By which factor a plan costs more than what the search finds that leaves nothing out; None
+    where that does not end in time."""
+    if not seconds:
+        return {}
+    found = _in_time(lambda: plan(made.problem, speedups=EVERYTHING).cost, seconds)
+    return {"full_search": found, "lost": None if found is None else made.cost / found - 1}
+
+
+def _in_time(work: Callable[[], float], seconds: float) -> float | None:
+    """What some work gives, in a process of its own that can be ended."""
+    context = get_context("fork")
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sending.send(work()))
+    process.start()
+    found: float | None = receiving.recv() if receiving.poll(seconds) else None
+    process.terminate()
+    process.join()
+    return found
 
 
 # -- plans of each method, out of the memo of all

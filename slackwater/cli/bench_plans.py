@@ -22,6 +22,10 @@ def planning(
     pruning: Annotated[bool, typer.Option(help="Leave out ways that seldom pay.")] = True,
     symmetry: Annotated[bool, typer.Option(help="Explore one interval for all.")] = True,
     left_deep: Annotated[bool, typer.Option(help="Merge changes one after the other.")] = True,
+    scenario: Annotated[str, typer.Option(help="pdw (one result) or ivm (one at each).")] = "pdw",
+    full_search: Annotated[
+        float, typer.Option(min=0, help="Seconds for the search that leaves nothing out.")
+    ] = 0.0,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """How long it takes to plan TPC-DS queries over several runs, with all methods."""
@@ -31,17 +35,38 @@ def planning(
     from slackwater.planner.plan import Speedups
 
     speedups = Speedups(pruning, symmetry, left_deep)
-    settings = Settings(queries=names(queries), points=points, speedups=speedups)
+    settings = Settings(
+        queries=names(queries),
+        points=points,
+        scenario=scenario,
+        speedups=speedups,
+        full_search=full_search,
+    )
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_plans(told)))
     taken = sorted(line["seconds"] for line in told["queries"])
     if len(taken) > 1:
         most = quantiles(taken, n=5, method="inclusive")[-1]
         own.out.print(f"80% within {most:.2f} s, all within {taken[-1]:.2f} s")
+    if full_search:
+        own.out.print(_quality(told["queries"]))
     print_table(own.out, table(["rule", "fired"], [list(item) for item in told["fired"].items()]))
     for query, steps in told["extracted"].items():
         each = ", ".join(f"{method} ({count} steps)" for method, count in steps.items())
         own.out.print(f"Plans of one method in the memo of {query}: {each}")
+
+
+def _quality(lines: list[dict[str, Any]]) -> str:
+    """What the speed-ups lose."""
+    compared = [line for line in lines if line["lost"] is not None]
+    if not compared:
+        return "The full search did not end in time for any query"
+    worst = max(compared, key=lambda line: float(line["lost"]))
+    dearer = sum(line["lost"] > 1e-6 for line in compared)
+    return (
+        f"The full search ended for {len(compared)} of {len(lines)} queries; plans are dearer with "
+        f"the speed-ups for {dearer}, at most by {max(0.0, worst['lost']):.2%} ({worst['query']})"
+    )
 
 
 def _plans(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
