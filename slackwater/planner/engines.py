@@ -23,7 +23,7 @@ from slackwater.planner.choice import ENGINES
 from slackwater.planner.costs import Seconds
 from slackwater.planner.placement import not_local
 from slackwater.planner.states import Solution, solved
-from slackwater.planner.temporal import IDLE, ByEngine, Graph, Key, Value, less, plus
+from slackwater.planner.temporal import CLEARLY, IDLE, ByEngine, Graph, Key
 from slackwater.planner.timeline import Costs, Timed, Timeline
 from slackwater.stats.cost import KINDS, Model
 
@@ -65,9 +65,16 @@ class Placed:
     """A plan, where each of its runs goes, and what that costs altogether."""
 
     solution: Solution
-    cost: Value
+    cost: float  # weighted
+    by_run: tuple[float, ...]
     names: tuple[str, ...]
     """The engine of each run; empty where it does nothing."""
+
+
+def unplaced(solution: Solution) -> Placed:
+    """A plan as it is, wherever its runs go."""
+    nowhere = ("",) * len(solution.graph.where)
+    return Placed(solution, solution.cost, tuple(solution.by_run()), nowhere)
 
 
 def placed(timeline: Timeline, engines: Sequence[Engine], wanted: dict[int, Timed]) -> Placed:
@@ -90,7 +97,7 @@ class _Placing:
         settled = [self._settled((n,) * len(runs)) for n in range(len(self._engines))]
         best = settled[0]
         for other in settled[1:]:
-            best = other if less(other.cost, best.cost) else best
+            best = other if other.cost < best.cost * CLEARLY else best
         due = {run for _, run in self._wanted}
         for run in (r for r in runs if r not in due):
             best = self._without(best, run)
@@ -101,7 +108,7 @@ class _Placing:
         best = self._at(where)
         while True:
             other = self._at(self._cheapest(best.solution))
-            if not less(other.cost, best.cost):
+            if other.cost >= best.cost * CLEARLY:
                 return best
             best = other
 
@@ -112,7 +119,7 @@ class _Placing:
         where = list(best.solution.graph.where)
         where[run] = IDLE
         other = self._at(tuple(where))
-        return other if less(other.cost, best.cost) else best
+        return other if other.cost < best.cost * CLEARLY else best
 
     def _at(self, where: tuple[int, ...]) -> Placed:
         if where not in self._found:
@@ -122,13 +129,14 @@ class _Placing:
 
     def _charged(self, solution: Solution) -> Placed:
         """With a statement for each run that does anything."""
-        graph, cost = solution.graph, solution.cost
+        graph, cost, by_run = solution.graph, solution.cost, solution.by_run()
         names = [""] * len(graph.where)
         for run in {run for (_, run) in solution.steps()}:
             engine = self._engines[graph.where[run]]
             names[run] = engine.name
-            cost = plus(cost, graph.priced(run, engine.statement))
-        return Placed(solution, cost, tuple(names))
+            by_run[run] += engine.statement
+            cost += graph.weights[run] * engine.statement
+        return Placed(solution, cost, tuple(by_run), tuple(names))
 
     def _cheapest(self, solution: Solution) -> tuple[int, ...]:
         """For each run of a plan, the engine that it costs least on; runs without work stay."""

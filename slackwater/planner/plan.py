@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from slackwater.algebra.explain import describe
 from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
-from slackwater.planner.engines import Placed, placed, possible
+from slackwater.planner.engines import placed, possible, unplaced
 from slackwater.planner.problem import Problem
 from slackwater.planner.states import Solution, solve
-from slackwater.planner.temporal import Key, Step, Value, in_turn
+from slackwater.planner.temporal import Key, Step
 from slackwater.planner.timeline import Costs, Timed, Timeline
 from slackwater.stats.cost import Model
 from slackwater.tvr import explore
@@ -50,7 +50,7 @@ class Plan:
     problem: Problem
     memos: tuple[Memo, ...]  # one for all intervals, or one for each
     solution: Solution
-    value: Value  # what it costs altogether
+    by_run: tuple[float, ...]  # what each run costs, whatever its price
     engines: tuple[str, ...]  # of each run; empty where it does nothing, or if nobody asked
     explored_seconds: float
     assigned_seconds: float
@@ -63,7 +63,9 @@ class Plan:
     @property
     def cost(self) -> float:
         """What counts: the weighted cost, or that of the last run."""
-        return in_turn(self.value)[0]
+        if self.problem.last_first:
+            return self.by_run[-1]
+        return sum(p * cost for p, cost in zip(self.problem.prices, self.by_run, strict=True))
 
     def steps(self) -> Iterator[tuple[int, str, Step]]:
         """By run, what is there and how it came about: computed in this run, or loaded."""
@@ -147,10 +149,12 @@ def plan(
         found = placed(timeline, possible(engines, model, problem.query), _wanted(timeline))
     else:
         solution = assign(timeline, costs or Seconds(model))
-        found = Placed(solution, solution.cost, ("",) * len(problem.prices))
+        found = unplaced(solution)
     ended = time.perf_counter()
     every = tuple(memos.values()) or (first,)
-    return Plan(problem, every, found.solution, found.cost, found.names, done - begun, ended - done)
+    return Plan(
+        problem, every, found.solution, found.by_run, found.names, done - begun, ended - done
+    )
 
 
 def assign(timeline: Timeline, costs: Costs) -> Solution:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from slackwater.planner.temporal import Assignment, Graph, Key, Step, Value, in_turn, less, total
+from slackwater.planner.temporal import CLEARLY, Assignment, Graph, Key, Step
 from slackwater.planner.timeline import Costs, Timed, Timeline
 
 Gain = tuple[float, int, Key]
@@ -31,7 +31,19 @@ class Solution:
     wanted: tuple[Key, ...]
     kept: tuple[Key, ...]
     assignments: tuple[Assignment, ...]
-    cost: Value
+    cost: float
+    """What counts: that of all runs, weighted."""
+
+    def by_run(self) -> list[float]:
+        """What each run costs."""
+        targets = [*((key,) for key in self.kept), self.wanted]
+        found = [0.0] * len(self.graph.weights)
+        for assignment, keys in zip(self.assignments, targets, strict=True):
+            known: dict[Key, list[float]] = {}
+            for key in keys:
+                own = assignment.by_run(key, known)
+                found = [a + b for a, b in zip(found, own, strict=True)]
+        return found
 
     def uses(self) -> Counter[Key]:
         """How often the plan asks for each relation in each run."""
@@ -111,7 +123,7 @@ def _used_again(graph: Graph, best: Solution) -> Iterator[tuple[Key, float]]:
     for key in uses:
         count = together[graph.contents[key[0]], key[1]]
         if count > 1:
-            yield key, (count - 1) * max(in_turn(last.cost(key)))
+            yield key, (count - 1) * last.cost(key)
 
 
 def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None:
@@ -127,10 +139,9 @@ def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None
         gain, number, key = heapq.heappop(gains)
         if key not in fresh:
             cost = solver.cost_with(best, key)
-            saves = less(cost, best.cost)
-            gain = _first_difference(cost, best.cost) if saves else 0.0
+            gain = min(0.0, cost - best.cost)
             fresh.add(key)
-            if not saves:
+            if cost >= best.cost * CLEARLY:
                 left.append((gain, number, key))  # it may save something when others are kept
                 continue
         if not gains or gain <= gains[0][0]:
@@ -140,11 +151,6 @@ def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None
     for item in left:
         heapq.heappush(gains, item)
     return found
-
-
-def _first_difference(a: Value, b: Value) -> float:
-    pairs = zip(in_turn(a), in_turn(b), strict=True)
-    return next((x - y for x, y in pairs if x != y), 0.0)
 
 
 class _Solver:
@@ -170,13 +176,13 @@ class _Solver:
         order = (*best.kept[:at], key, *best.kept[at:])
         return self._solution(order, [*best.assignments[: at + 1], *later])
 
-    def cost_with(self, best: Solution, key: Key) -> Value:
+    def cost_with(self, best: Solution, key: Key) -> float:
         """What that plan costs."""
         at = self._at(best, key)
         pairs = list(zip(best.assignments, [*((k,) for k in best.kept), best.wanted], strict=True))
         before = [assignment.cost(k) for assignment, (k, *_) in pairs[:at]]
         later = [assignment.cost_keeping(key, asked) for assignment, asked in pairs[at:]]
-        return total([*before, best.assignments[at].cost(key), *later])
+        return sum([*before, best.assignments[at].cost(key), *later])
 
     def _at(self, best: Solution, key: Key) -> int:
         """Where a relation belongs among those that are kept."""
@@ -190,5 +196,5 @@ class _Solver:
     def _solution(self, order: tuple[Key, ...], assignments: Sequence[Assignment]) -> Solution:
         kept = [a.cost(key) for key, a in zip(order, assignments, strict=False)]
         wanted = [assignments[-1].cost(key) for key in self._wanted]
-        cost = total([*kept, *wanted])
+        cost = sum([*kept, *wanted])
         return Solution(self._graph, self._wanted, order, tuple(assignments), cost)

@@ -16,10 +16,9 @@ import heapq
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import reduce
 from math import inf
-from typing import Any
 
+from slackwater.planner.problem import Problem
 from slackwater.planner.timeline import Costs, Timed, Timeline
 from slackwater.tvr.memo import (
     ROWS,
@@ -29,13 +28,14 @@ from slackwater.tvr.memo import (
     Tvr,
 )
 
-Value = float | tuple[float, ...]
-"""What is compared: the weighted cost, or the costs of all runs, the last first."""
+EARLIER = 1e-4
+"""Where the last run is compared first: what a second counts for in the run before it. Before that
+one, all count the same."""
 ByEngine = tuple[float, ...]
 """A cost on each engine and, last, in a run that does nothing: there is no way to do it there."""
 IDLE = -1
 """The engine of a run that does nothing."""
-CLEARLY = 1 - 1e-9
+CLEARLY = 1 - 1e-12
 """Sums of the same costs in another order differ by less than by this factor."""
 
 
@@ -63,6 +63,8 @@ class Graph:
         self.problem = timeline.problem
         self.where: tuple[int, ...] = (0,) * len(self.problem.prices)
         """The engine of each run, by number, or `IDLE`."""
+        self.weights = weights(self.problem)
+        """What a second of each run counts for."""
         self.nodes: list[Timed] = []
         self.numbers: dict[Timed, int] = {}
         self.ways: list[list[Way]] = []
@@ -99,12 +101,16 @@ class Graph:
 
     def _users(self) -> list[list[Use]]:
         """By number, the ways that take a relation."""
-        prices, runs = self.problem.prices, len(self.problem.prices)
+        runs = len(self.weights)
         found: list[list[Use]] = [[] for _ in self.nodes]
         for i, ways in enumerate(self.ways):
             for way in ways:
-                own = tuple(p * way.costs[e] for p, e in zip(prices, self.where, strict=True))
-                use = (i * runs, own, tuple(below * runs for below in way.inputs), way)
+                use = (
+                    i * runs,
+                    self.spent(way.costs),
+                    tuple(below * runs for below in way.inputs),
+                    way,
+                )
                 for below in dict.fromkeys(way.inputs):
                     found[below].append(use)
         return found
@@ -134,21 +140,17 @@ class Graph:
         """The runs in which a relation can be there."""
         return self.problem.points[self.nodes[i].point :]
 
-    def spent(self, run: int, costs: ByEngine) -> Value:
-        """What counts of a cost on the engine of a run."""
-        return self.priced(run, costs[self.where[run]])
+    def spent(self, costs: ByEngine) -> tuple[float, ...]:
+        """What counts of a cost in each run, on its engine."""
+        return tuple(w * costs[e] for w, e in zip(self.weights, self.where, strict=True))
 
-    def priced(self, run: int, cost: float) -> Value:
-        """What counts of a cost in a run."""
-        if self.problem.last_first:
-            last = len(self.problem.prices) - 1
-            return tuple(cost if last - i == run else 0.0 for i in self.problem.points)
-        return cost * self.problem.prices[run]
 
-    @property
-    def never(self) -> Value:
-        """The cost of what nobody knows yet how to have."""
-        return tuple(inf for _ in self.problem.points) if self.problem.last_first else inf
+def weights(problem: Problem) -> tuple[float, ...]:
+    """What a second of each run counts for: its price or, where the last run is compared first, so
+    little that it decides only between plans whose later runs cost the same."""
+    if not problem.last_first:
+        return problem.prices
+    return tuple(EARLIER ** min(2, back) for back in reversed(problem.points))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +175,9 @@ class Assignment:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._runs = len(graph.problem.prices)
+        self._runs = len(graph.weights)
         self.kept: frozenset[Key] = frozenset()
-        self._costs: list[Any] = [graph.never] * (len(graph.nodes) * self._runs)
+        self._costs = [inf] * (len(graph.nodes) * self._runs)
         self._steps: list[Way | int | None] = [None] * len(self._costs)
         known: list[int] = []
         for i in range(len(graph.nodes)):
@@ -183,56 +185,74 @@ class Assignment:
             for run in graph.runs(i):
                 at = i * self._runs + run
                 if cost is not None:
-                    self._take(at, graph.spent(run, cost), None, known)
+                    self._take(at, graph.spent(cost)[run], None, known)
                 for way in alone:
-                    self._take(at, graph.spent(run, way.costs), way, known)
-        self._settle(known, graph.never)
+                    self._take(at, graph.spent(way.costs)[run], way, known)
+        self._settle(known, inf)
 
     def keeping(self, key: Key) -> Assignment:
         """The same with one more relation kept: only what may be computed from it changes."""
-        return self._keeping(key, self._graph.never)
+        return self._keeping(key, inf)
 
-    def cost_keeping(self, key: Key, wanted: Sequence[Key]) -> Value:
+    def cost_keeping(self, key: Key, wanted: Sequence[Key]) -> float:
         """What some relations would cost if one more were kept. Nothing that costs as much as the
         dearest of them can make any of them cheaper."""
         made = self._keeping(key, max(map(self.cost, wanted)))
-        return total(map(made.cost, wanted))
+        return sum(map(made.cost, wanted))
 
-    def _keeping(self, key: Key, most: Value) -> Assignment:
+    def _keeping(self, key: Key, most: float) -> Assignment:
         made = object.__new__(Assignment)
         made._graph, made._runs = self._graph, self._runs
         made.kept = self.kept | {key}
         made._costs, made._steps = self._costs.copy(), self._steps.copy()
         at = key[0] * self._runs + key[1]
-        made._costs[at] = self._graph.priced(key[1], 0.0)
+        made._costs[at] = 0.0
         made._settle([at], most)
         return made
 
-    def cost(self, key: Key) -> Value:
-        """What it costs to have a relation in a run."""
-        found: Value = self._costs[key[0] * self._runs + key[1]]
-        return found
+    def cost(self, key: Key) -> float:
+        """What it costs to have a relation in a run, all runs up to it weighted."""
+        return self._costs[key[0] * self._runs + key[1]]
+
+    def by_run(self, key: Key, known: dict[Key, list[float]]) -> list[float]:
+        """The same, by run and not weighted."""
+        if key not in known:
+            known[key] = self._by_run(key, known)
+        return known[key]
+
+    def _by_run(self, key: Key, known: dict[Key, list[float]]) -> list[float]:
+        (i, run), graph = key, self._graph
+        found = [0.0] * self._runs
+        if key in self.kept:
+            return found
+        step = self.step(key)
+        below: list[Key] = []
+        if step.saved_at is not None:
+            below = [(i, step.saved_at)]
+            found[step.saved_at] += graph.saves[i][graph.where[step.saved_at]]
+            found[run] += graph.loads[i][graph.where[run]]
+        elif step.way is not None:
+            below = [(b, run) for b in step.way.inputs]
+            found[run] += step.way.costs[graph.where[run]]
+        else:
+            found[run] += graph.reads[i][graph.where[run]]
+        lower = [self.by_run(b, known) for b in below]
+        return [sum(each) for each in zip(found, *lower, strict=True)]
 
     def step(self, key: Key) -> Step:
         """How it comes to be there."""
         found = self._steps[key[0] * self._runs + key[1]]
         return Step(saved_at=found) if isinstance(found, int) else Step(found)
 
-    def _settle(self, known: list[int], most: Value) -> None:
+    def _settle(self, known: list[int], most: float) -> None:
         """From relations that have become cheaper, the cheapest first, to all that do so by
-        them, as long as these cost less than `most`."""
-        waiting = [(self._costs[at], at) for at in known]
-        heapq.heapify(waiting)
-        if self._graph.problem.last_first:
-            self._in_turn(waiting, most)
-        else:
-            self._weighted(waiting, most)
-
-    def _weighted(self, waiting: list[tuple[Any, int]], most: Any) -> None:
-        """Where costs are numbers. This is where planning spends its time, hence one loop."""
+        them, as long as these cost less than `most`. This is where planning spends its time, hence
+        one loop."""
         graph, runs, costs, steps = self._graph, self._runs, self._costs, self._steps
         users, push, pop = graph.users, heapq.heappush, heapq.heappop
-        priced = list(zip(graph.problem.prices, graph.where, strict=True))
+        weighted = list(zip(graph.weights, graph.where, strict=True))
+        waiting = [(costs[at], at) for at in known]
+        heapq.heapify(waiting)
         while waiting:
             cost, at = pop(waiting)
             if cost != costs[at]:
@@ -249,73 +269,21 @@ class Assignment:
                     if whole < limit:
                         costs[target], steps[target] = whole, way
                         push(waiting, (whole, target))
-            price, engine = priced[run]
-            saved, loads = cost + price * graph.saves[i][engine], graph.loads[i]
+            weight, engine = weighted[run]
+            saved, loads = cost + weight * graph.saves[i][engine], graph.loads[i]
             for later in range(run + 1, runs):
-                price, engine = priced[later]
-                target, whole = i * runs + later, saved + price * loads[engine]
+                weight, engine = weighted[later]
+                target, whole = i * runs + later, saved + weight * loads[engine]
                 if whole < costs[target] * CLEARLY:
                     costs[target], steps[target] = whole, run
                     push(waiting, (whole, target))
 
-    def _in_turn(self, waiting: list[tuple[Any, int]], most: Value) -> None:
-        """Where they are compared one after the other."""
-        graph, runs, costs = self._graph, self._runs, self._costs
-        while waiting:
-            cost, at = heapq.heappop(waiting)
-            if cost != costs[at]:
-                continue
-            if cost >= most:
-                return
-            i, run = divmod(at, runs)
-            cheaper: list[int] = []
-            for user, _, inputs, way in graph.users[i]:
-                whole = graph.spent(run, way.costs)
-                if not less(plus(whole, cost), costs[user + run]):
-                    continue
-                for below in inputs:
-                    whole = plus(whole, costs[below + run])
-                self._take(user + run, whole, way, cheaper)
-            saved = plus(cost, graph.spent(run, graph.saves[i]))
-            for later in range(run + 1, runs):
-                loaded = plus(saved, graph.spent(later, graph.loads[i]))
-                self._take(i * runs + later, loaded, run, cheaper)
-            for target in cheaper:
-                heapq.heappush(waiting, (costs[target], target))
-
-    def _take(self, at: int, cost: Value, step: Way | int | None, cheaper: list[int]) -> None:
+    def _take(self, at: int, cost: float, step: Way | int | None, cheaper: list[int]) -> None:
         """Note a way to have a relation in a run, if it is clearly the cheapest so far."""
-        if less(cost, self._costs[at]):
+        if cost < self._costs[at] * CLEARLY:
             self._costs[at], self._steps[at] = cost, step
             cheaper.append(at)
 
 
 def _by_engine(costs: Iterable[float]) -> ByEngine:
     return (*map(float, costs), inf)
-
-
-def total(values: Iterable[Value]) -> Value:
-    """All together; there is at least one."""
-    return reduce(plus, values)
-
-
-def plus(a: Value, b: Value) -> Value:
-    """Both together."""
-    if isinstance(a, tuple) or isinstance(b, tuple):
-        return tuple(x + y for x, y in zip(in_turn(a), in_turn(b), strict=True))
-    return a + b
-
-
-def less(a: Value, b: Value) -> bool:
-    """Clearly less."""
-    if isinstance(a, float) and isinstance(b, float):
-        return a < b * CLEARLY
-    for x, y in zip(in_turn(a), in_turn(b), strict=True):
-        if x < y * CLEARLY or y < x * CLEARLY:
-            return x < y
-    return False
-
-
-def in_turn(value: Value) -> tuple[float, ...]:
-    """The numbers that are compared, the first that differs deciding."""
-    return value if isinstance(value, tuple) else (value,)
