@@ -443,3 +443,21 @@ def test_of_several_joins_every_part_is_brought_along_or_built(joined: Warehouse
             joined.sql(change)
         joined.refresh("v")
         assert joined.verify("v").equal, change
+
+
+def test_keys_that_a_semi_join_asks_for_are_counted_and_followed(joined: Warehouse) -> None:
+    joined.sql("""
+        CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT c.id, c.region FROM customers c
+        WHERE c.id IN (SELECT o.customer FROM orders o JOIN lines l ON l.o = o.id WHERE l.price > 3)
+    """)
+    joined.refresh("v")
+    methods = []
+    for change in CHANGES:
+        with joined.transaction():
+            joined.sql(change)
+        joined.refresh("v")
+        assert joined.verify("v").equal, change
+        methods.append(_last(joined)["chosen"]["method"])
+    assert HIGHER_ORDER in methods[1:]
+    [state] = joined.status()["views"][0]["states"]
+    assert (state["kind"], state["rows"] > 0) == ("sums", True)

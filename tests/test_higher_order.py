@@ -11,6 +11,7 @@ from slackwater.algebra.relation import Join
 from slackwater.engine.local import LocalEngine
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance, with_parts_kept
+from slackwater.tvr.methods.counted import counted
 from slackwater.tvr.methods.higher_order import around, components, parts, spread
 from tests.test_laws import (
     SCHEMAS,
@@ -34,6 +35,13 @@ QUERIES = {
     "GROUP BY a) x ON r.a = x.a JOIN u ON u.b = x.a",
     "below an outer join": "SELECT x.a, y.c FROM (SELECT r.a, u.d FROM r JOIN t ON r.a = t.a "
     "JOIN u ON t.c = u.c) x LEFT JOIN t y ON x.d = y.a",
+    "of those that are joined": "SELECT r.a, r.s FROM r WHERE r.b IN "
+    "(SELECT t.c FROM t JOIN u ON t.a = u.b WHERE u.d > 0)",
+    "of those with a sum": "SELECT r.a FROM r JOIN t ON r.a = t.a WHERE EXISTS "
+    "(SELECT 1 FROM u JOIN (SELECT a, SUM(c) AS n FROM t GROUP BY a) x ON u.c = x.a AND u.d > x.n "
+    "WHERE u.b = r.b AND x.n = t.c)",
+    "of the same table": "SELECT x.a FROM t x WHERE x.c IN "
+    "(SELECT y.a FROM t y JOIN t z ON y.c = z.a)",
 }
 
 
@@ -91,3 +99,35 @@ def test_the_form_has_the_same_columns() -> None:
         assert form is not None
         assert [(f.name, f.type) for f in form.schema] == [(f.name, f.type) for f in join.schema]
         assert len(parts(form)) == 1
+
+
+def _semi(text: str) -> Join:
+    found = (n for n in bound(text).walk() if isinstance(n, Join) and n.how == "semi")
+    return next(found)
+
+
+def test_a_semi_join_with_a_join_counts_its_keys() -> None:
+    join = _semi(QUERIES["of those that are joined"])
+    found = counted(join)
+    assert found is not None
+    form, keys = found
+    assert [(f.name, f.type) for f in form.schema] == [(f.name, f.type) for f in join.schema]
+    assert (len(keys.keys), keys.aggs) == (1, ())
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "SELECT a FROM t WHERE c > 1",
+        "SELECT a FROM t GROUP BY a HAVING COUNT(*) > 1",
+    ],
+    ids=["stored", "grouped already"],
+)
+def test_other_semi_joins_stay_as_they_are(right: str) -> None:
+    assert counted(_semi(f"SELECT r.s FROM r WHERE r.a IN ({right})")) is None
+
+
+def test_a_semi_join_with_more_than_equality_stays_as_it_is() -> None:
+    text = """SELECT r.s FROM r WHERE EXISTS
+        (SELECT 1 FROM t JOIN u ON t.c = u.c WHERE t.a = r.a AND u.d > r.b)"""
+    assert counted(_semi(text)) is None

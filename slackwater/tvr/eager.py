@@ -50,7 +50,7 @@ def _grouped_first(node: Relation) -> Relation:
         return node
     keys = tuple(substitute(k, row) for k in node.keys)
     aggs = tuple(substitute(a, row) for a in node.aggs)
-    pairs, own = _conditions(join)
+    pairs, own = equalities(join)
     if pairs is None or not _fits(join, keys, aggs, pairs):
         return node
     return _joined(node, join, keys, aggs, pairs, own)
@@ -67,7 +67,7 @@ def _under_columns(node: Relation) -> tuple[Relation, tuple[Expr, ...]]:
 Pairs = list[tuple[Expr, Expr]]
 
 
-def _conditions(join: Join) -> tuple[Pairs | None, list[Expr]]:
+def equalities(join: Join) -> tuple[Pairs | None, list[Expr]]:
     """A join's equalities, each side over its own row, and its conditions on the right side
     alone; None where there are others, or no equality."""
     width = join.left.width
@@ -92,7 +92,7 @@ def _fits(join: Join, keys: Sequence[Expr], aggs: Sequence[AggCall], pairs: Pair
         return False
     if not all(_is_of_partners(agg, width) for agg in aggs):
         return False
-    return not _is_grouped(join.right, {b for _, b in pairs})
+    return not is_grouped(join.right, {b for _, b in pairs})
 
 
 def _is_of_partners(agg: AggCall, width: int) -> bool:
@@ -110,13 +110,13 @@ def _is_of_partners(agg: AggCall, width: int) -> bool:
     return any(where_known(arg) for arg in agg.args)
 
 
-def _is_grouped(node: Relation, keys: set[Expr]) -> bool:
+def is_grouped(node: Relation, keys: set[Expr]) -> bool:
     """Has the relation one row for each value of some of its columns already?"""
     match node:
         case Filter():
-            return _is_grouped(node.input, keys)
+            return is_grouped(node.input, keys)
         case Project():
-            return _is_grouped(node.input, {substitute(k, node.exprs) for k in keys})
+            return is_grouped(node.input, {substitute(k, node.exprs) for k in keys})
         case Aggregate():
             return set(columns(node.schema)[: len(node.keys)]) <= keys
         case Distinct():
@@ -143,8 +143,8 @@ def _joined(
         (*(f"k{i}" for i in range(len(pairs))), *node.names[count:]),
     )
     ours, theirs = columns(left.schema), columns(right.schema, left.width)
-    equal = [_equal(ours[keys.index(a)], b) for (a, _), b in zip(pairs, theirs, strict=False)]
-    joined = Join(left, right, "left", conjunction(equal))
+    same = [equal(ours[keys.index(a)], b) for (a, _), b in zip(pairs, theirs, strict=False)]
+    joined = Join(left, right, "left", conjunction(same))
     row = columns(joined.schema)
     values = [
         _finished(agg, row[left.width + len(pairs) + i], row[count]) for i, agg in enumerate(aggs)
@@ -152,7 +152,7 @@ def _joined(
     return Project(joined, (*row[:count], *values), node.names)
 
 
-def _equal(a: Expr, b: Expr) -> Expr:
+def equal(a: Expr, b: Expr) -> Expr:
     return Call(BOOLEAN, a.nullable or b.nullable, "=", (a, b))
 
 

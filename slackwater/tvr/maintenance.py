@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from slackwater.algebra.relation import Aggregate, Join, Opaque, Project, Relation, TopK, Window
 from slackwater.tvr.methods import higher_order
+from slackwater.tvr.methods.counted import counted
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.states import State, choose_states
 from slackwater.tvr.states.rows import RowState
+from slackwater.tvr.states.sums import SumState
 from slackwater.types import DOUBLE, FLOAT, Schema
 
 REPEATABLE = frozenset({"count", "sum", "avg", "min", "max"})
@@ -54,20 +56,26 @@ def maintenance(
 def with_parts_kept(
     plan: Maintenance, pivot: Callable[[Join], int | None], id_of: Callable[[Relation], str]
 ) -> Maintenance | None:
-    """The same with joins around an input each, and the parts that it is joined with kept; None
-    where no join has such parts."""
-    forms: dict[Relation, Project] = {}
+    """The same with joins around an input each, and the parts that it is joined with kept, and with
+    the keys of the right sides of semi joins kept; None where no join has either."""
+    forms: dict[Relation, Relation] = {}
+    parts: dict[Relation, list[State]] = {}
     for join in whole_joins(plan.root):
         place = pivot(join)
         form = None if place is None else higher_order.around(join, place)
         if form is not None:
             forms[join] = form
+            parts[join] = [RowState(part, id_of(part)) for part in higher_order.parts(form)]
+    for node in plan.root.walk():
+        found = counted(node) if isinstance(node, Join) else None
+        if found is not None:
+            forms[node], keys = found
+            parts[node] = [SumState(keys, id_of(keys))]
     if not forms:
         return None
     states: dict[Relation, State] = {}
     for node in plan.root.walk():  # a part reads what is below its join
-        for part in higher_order.parts(forms[node]) if node in forms else ():
-            states[part] = RowState(part, id_of(part))
+        states |= {state.node: state for state in parts.get(node, ())}
         if node in plan.states:
             states[node] = plan.states[node]
     return Maintenance(plan.root, states, forms)
