@@ -168,6 +168,7 @@ def test_differences_read_as_a_table() -> None:
     assert str(compare(a, a)) == "equal (3 rows)"
 
 
+@pytest.mark.proof
 def test_a_million_rows_are_paired() -> None:  # pair by pair, they would take days
     rng = np.random.default_rng(7)
     count = 1_000_000

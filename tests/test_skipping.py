@@ -182,7 +182,9 @@ def filled(db: Warehouse, refresher: Warehouse) -> None:
     refresher.refresh()
 
 
-@pytest.mark.parametrize("placement", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize(
+    "placement", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.proof])]
+)
 def test_a_change_of_the_newest_keys_leaves_older_segments_alone(
     placement: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -92,6 +92,7 @@ def test_rows_are_exchanged_in_pieces_that_memory_holds(spark: SparkSession) -> 
     assert session.sql(joined).rdd.getNumPartitions() > 8
 
 
+@pytest.mark.proof
 def test_what_spark_writes_has_few_files(spark: SparkSession, tmp_path: Path) -> None:
     """Else compaction would find as many again after each of its runs."""
     session = spark.newSession()
