@@ -1,8 +1,9 @@
 """`slackwater bench choice`: is the way that is chosen the cheapest?
 
 For TPC-H and TPC-DS views and changes of several sizes: the way that a refresh would choose, and
-what every way takes, each tried so often on the same state and taken back. A choice is right where
-it is within 10% of the cheapest, or less than 50 ms dearer.
+what every way takes, each tried so often on the same state and taken back (once, if it took five
+times as long as another way). A choice is right where it is within 10% of the cheapest, or less
+than 50 ms dearer.
 """
 
 from __future__ import annotations
