@@ -15,7 +15,7 @@ from bench.problems import bound_queries, problem
 from slackwater.algebra.relation import Relation
 from slackwater.planner.costs import Seconds
 from slackwater.planner.plan import METHODS, Plan, Speedups, assign, plan
-from slackwater.planner.problem import Problem
+from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.timeline import Timed, Timeline
 from slackwater.stats.cost import Model
 from slackwater.tvr.memo import Member, Memo, Tvr
@@ -23,6 +23,8 @@ from slackwater.tvr.memo import Member, Memo, Tvr
 OnStage = Callable[[str, int, int], None]
 SHOWN = ("q10", "q40")
 """Queries of which a plan of each method is taken out of the memo."""
+FIRST = 3
+"""Points of such a plan, at most."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,14 @@ class Only(Seconds):
 
 def plans_by_method(made: Plan) -> dict[str, int]:
     """By method, how many steps of the plan that is taken out of the memo for it are its own; the
-    others are those that no method needs. As in maintenance, a result is due at each point."""
+    others are those that no method needs. As in maintenance, a result is due at each of the first
+    points."""
     asked = made.problem
     kept = Problem(
         asked.query,
-        asked.arrivals,
-        asked.prices,
-        due=frozenset(asked.points),
+        {n: Arrival(a.rows, a.changes[: FIRST - 1]) for n, a in asked.arrivals.items()},
+        asked.prices[:FIRST],
+        due=frozenset(asked.points[:FIRST]),
         last_first=True,
         known=asked.known,
     )

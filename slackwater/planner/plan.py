@@ -7,8 +7,10 @@ Nothing is run. The plan says for each run what is computed, by which rule, and 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from slackwater.algebra.explain import describe
@@ -127,6 +129,32 @@ def plan(
     methods and whatever rules are added to them. Of several `engines` ('local', 'spark') each run
     gets the one that makes the whole cheapest; runs that save less than a statement costs are left
     out then."""
+    with _no_garbage():
+        return _planned(problem, model or Model(), methods, costs, more, speedups, engines)
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """What planning makes is in use until it is done. To look through all of it for garbage, again
+    and again, would take a third of its time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _planned(
+    problem: Problem,
+    model: Model,
+    methods: Collection[str],
+    costs: Costs | None,
+    more: Iterable[Rule | Rewrite],
+    speedups: Speedups,
+    engines: Collection[str],
+) -> Plan:
     begun = time.perf_counter()
     rules, rewrites = rules_of(methods)
     for rule in more:
@@ -144,7 +172,6 @@ def plan(
         memos = {interval: explored() if n else first for n, interval in enumerate(intervals)}
     done = time.perf_counter()
     timeline = Timeline(first, problem, speedups.left_deep, memos)
-    model = model or Model()
     if engines:
         found = placed(timeline, possible(engines, model, problem.query), _wanted(timeline))
     else:

@@ -75,7 +75,7 @@ class Graph:
             timed = self.nodes[done]
             ways = []
             for member, at, inputs in timeline.members(timed):
-                cost = _by_engine(costs.member(at, member, timeline) for costs in engines)
+                cost = _by_engine([costs.member(at, member, timeline) for costs in engines])
                 if min(cost) < inf:
                     ways.append(Way(member, tuple(map(self._number, inputs)), cost))
             self.ways.append(ways)
@@ -142,7 +142,7 @@ class Graph:
 
     def spent(self, costs: ByEngine) -> tuple[float, ...]:
         """What counts of a cost in each run, on its engine."""
-        return tuple(w * costs[e] for w, e in zip(self.weights, self.where, strict=True))
+        return tuple([w * costs[e] for w, e in zip(self.weights, self.where, strict=True)])
 
 
 def weights(problem: Problem) -> tuple[float, ...]:
@@ -286,4 +286,4 @@ class Assignment:
 
 
 def _by_engine(costs: Iterable[float]) -> ByEngine:
-    return (*map(float, costs), inf)
+    return (*costs, inf)
