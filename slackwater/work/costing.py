@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from slackwater.algebra.relation import Relation, Scan
+from slackwater.algebra.expr import used_columns
+from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.catalog.model import Table
+from slackwater.engine.telling import MOST
 from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate, remembered_as
 from slackwater.planner.placement import not_local
 from slackwater.stats.cost import MEASURES, Work, step_work
@@ -129,12 +131,18 @@ class Costing:
         """Of one step."""
         for relation in outputs:
             self._measure(relation)
-        return step_work(outputs, lambda node: self._estimates.of(node).before, self.merged)
+        read = _columns_read(outputs)
+        return step_work(
+            outputs,
+            lambda node: self._estimates.of(node).before,
+            lambda scan: self.merged(scan, read.get(scan)),
+        )
 
-    def merged(self, scan: Scan) -> float:
-        """What is hashed to read a table or view whose segments take rows away again: each stored
-        row is looked up, by its key if it has one, and rows of segments with weights are added up
-        by all their columns."""
+    def merged(self, scan: Scan, read: int | None = None) -> float:
+        """What is hashed to read some columns, or all, of a table or view whose segments take rows
+        away again: each stored row is looked up, by its key if it has one, and rows of segments
+        with weights are added up by the columns that are read and those that they are looked up
+        by."""
         id, time = split(scan.source)
         if time or self._interval.external(id) is not None:
             return 0.0
@@ -144,7 +152,8 @@ class Costing:
             return 0.0
         stored = self._interval.world.snapshot.get(id)
         looked_up = BY_KEY if isinstance(stored, Table) and stored.key else 1.0
-        return looked_up * sum(s.rows for s in segments) + weighted * scan.width
+        width = scan.width if read is None else min(scan.width, read + MOST)
+        return looked_up * sum(s.rows for s in segments) + weighted * width
 
     def _measure(self, relation: Relation) -> None:
         """Know the rows of what a relation scans."""
@@ -163,6 +172,17 @@ class Costing:
             self._measure(node)
             return self._estimates.of(node).before
         return float(sum(s.rows for s in self._interval.segments(id, time)))
+
+
+def _columns_read(outputs: Sequence[Relation]) -> dict[Scan, int]:
+    """Of each scan, how many columns are read."""
+    found: dict[Scan, set[int]] = {}
+    for node in {n for output in outputs for n in output.walk()}:
+        for scan in (i for i in node.inputs if isinstance(i, Scan)):
+            every = range(scan.width)
+            read = used_columns(*node.exprs) if isinstance(node, Project) else every
+            found.setdefault(scan, set()).update(read)
+    return {scan: len(read) for scan, read in found.items()}
 
 
 def _effort(
