@@ -395,14 +395,20 @@ CHANGES = (
 )
 
 
-def test_parts_that_changes_are_joined_with_are_kept_and_followed(joined: Warehouse) -> None:
+def followed(db: Warehouse) -> list[str]:
+    """By which method each change was followed; the view is what its query gives after each."""
     methods = []
     for change in CHANGES:
-        with joined.transaction():
-            joined.sql(change)
-        joined.refresh("v")
-        assert joined.verify("v").equal, change
-        methods.append(_last(joined)["chosen"]["method"])
+        with db.transaction():
+            db.sql(change)
+        db.refresh("v")
+        assert db.verify("v").equal, change
+        methods.append(_last(db)["chosen"]["method"])
+    return methods
+
+
+def test_parts_that_changes_are_joined_with_are_kept_and_followed(joined: Warehouse) -> None:
+    methods = followed(joined)
     assert methods[0] == INCREMENTAL  # after which they are built
     assert HIGHER_ORDER in methods[1:]
     assert len(joined.status()["views"][0]["states"]) == 2
@@ -451,13 +457,7 @@ def test_keys_that_a_semi_join_asks_for_are_counted_and_followed(joined: Warehou
         WHERE c.id IN (SELECT o.customer FROM orders o JOIN lines l ON l.o = o.id WHERE l.price > 3)
     """)
     joined.refresh("v")
-    methods = []
-    for change in CHANGES:
-        with joined.transaction():
-            joined.sql(change)
-        joined.refresh("v")
-        assert joined.verify("v").equal, change
-        methods.append(_last(joined)["chosen"]["method"])
+    methods = followed(joined)
     assert HIGHER_ORDER in methods[1:]
     [state] = joined.status()["views"][0]["states"]
     assert (state["kind"], state["rows"] > 0) == ("sums", True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from slackwater.algebra.expr import used_columns
@@ -55,25 +55,26 @@ class Seconds:
         node = timed.ref.tvr.node
         width = timed.ref.width
         if isinstance(node, Scan):
-            width = self._columns(timeline.problem.query).get(node.source, width)
+            read = self._columns(timeline.problem.query).get(node.source)
+            width = width if read is None else read + 1  # with weights
         return self._prices["scanned"] * timeline.rows(timed) * width
 
     def _columns(self, query: Relation) -> Mapping[str, int]:
         if query not in self._read:
-            self._read[query] = columns_read(query)
+            self._read[query] = columns_read([query])
         return self._read[query]
 
 
-def columns_read(query: Relation) -> dict[str, int]:
-    """By source, of how many columns a query reads values, weights included."""
+def columns_read(relations: Iterable[Relation]) -> dict[str, int]:
+    """By source, of how many columns some relations read values."""
     found: dict[str, set[int]] = {}
-    for node in query.walk():
+    for node in {n for relation in relations for n in relation.walk()}:
         for scan in node.inputs:
             if isinstance(scan, Scan):
                 every = set(range(scan.width))
                 read = used_columns(*node.exprs) if isinstance(node, Project) else every
                 found.setdefault(scan.source, set()).update(read)
-    return {source: len(read) + 1 for source, read in found.items()}
+    return {source: len(read) for source, read in found.items()}
 
 
 class _Over(Estimates):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from slackwater.algebra.expr import used_columns
-from slackwater.algebra.relation import Project, Relation, Scan
+from slackwater.algebra.relation import Relation, Scan
 from slackwater.catalog.model import Table
 from slackwater.engine.telling import MOST
 from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate, remembered_as
+from slackwater.planner.costs import columns_read
 from slackwater.planner.placement import not_local
 from slackwater.stats.cost import MEASURES, Work, step_work
 from slackwater.stats.recall import Expected
@@ -131,11 +131,11 @@ class Costing:
         """Of one step."""
         for relation in outputs:
             self._measure(relation)
-        read = _columns_read(outputs)
+        read = columns_read(outputs)
         return step_work(
             outputs,
             lambda node: self._estimates.of(node).before,
-            lambda scan: self.merged(scan, read.get(scan)),
+            lambda scan: self.merged(scan, read.get(scan.source)),
         )
 
     def merged(self, scan: Scan, read: int | None = None) -> float:
@@ -172,17 +172,6 @@ class Costing:
             self._measure(node)
             return self._estimates.of(node).before
         return float(sum(s.rows for s in self._interval.segments(id, time)))
-
-
-def _columns_read(outputs: Sequence[Relation]) -> dict[Scan, int]:
-    """Of each scan, how many columns are read."""
-    found: dict[Scan, set[int]] = {}
-    for node in {n for output in outputs for n in output.walk()}:
-        for scan in (i for i in node.inputs if isinstance(i, Scan)):
-            every = range(scan.width)
-            read = used_columns(*node.exprs) if isinstance(node, Project) else every
-            found.setdefault(scan, set()).update(read)
-    return {scan: len(read) for scan, read in found.items()}
 
 
 def _effort(
