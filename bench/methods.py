@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.problems import PATTERNS, ROWS_OF_1TB, bound_queries, problem
-from slackwater.algebra.relation import Relation
+from bench.problems import PATTERNS, ROWS_OF_1TB, Bound, bound_queries, problem
 from slackwater.errors import UserError, nearest
 from slackwater.planner.plan import METHODS, plan
 
@@ -33,6 +32,8 @@ class Settings:
     queries: tuple[str, ...] = QUERIES
     patterns: tuple[str, ...] = tuple(PATTERNS)
     scenarios: tuple[str, ...] = tuple(SCENARIOS)
+    keys: bool = True
+    """Rely on the keys and references of TPC-DS."""
 
     def __post_init__(self) -> None:
         for given, known in ((self.patterns, PATTERNS), (self.scenarios, SCENARIOS)):
@@ -53,7 +54,7 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
         for scenario in settings.scenarios
         for pattern in settings.patterns
     ]
-    with bound_queries() as bound:
+    with bound_queries(settings.keys) as bound:
         for i, (query, pattern, scenario) in enumerate(cases):
             if query not in bound:
                 raise UserError(
@@ -71,7 +72,7 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
     }
 
 
-def _line(name: str, query: Relation, pattern: str, scenario: str) -> dict[str, Any]:
+def _line(name: str, query: Bound, pattern: str, scenario: str) -> dict[str, Any]:
     asked = problem(query, pattern, SCENARIOS[scenario], scenario, ROWS_OF_1TB)
     mixed = plan(asked)
     alone = {method: plan(asked, methods=(method,)).cost for method in METHODS}

@@ -17,6 +17,8 @@ from slackwater.sql.tables import unordered
 from slackwater.stats.rows import Change
 from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.normal import normalize
+from slackwater.tvr.references import Promises
+from slackwater.work.planning import promised
 from slackwater.work.world import World
 
 ROWS = {
@@ -116,6 +118,14 @@ class Keys(Ignorance):
         return None
 
 
+@dataclass(frozen=True)
+class Bound:
+    """A query, and what is promised of the tables that it reads."""
+
+    query: Relation
+    promises: Promises
+
+
 def _delta(share: float, retracting: frozenset[str]) -> dict[str, tuple[float, float]]:
     return {
         table: (share, share * RETRACTED if table in retracting else 0.0)
@@ -133,14 +143,17 @@ PATTERNS = {
 
 
 @contextmanager
-def bound_queries() -> Iterator[dict[str, Relation]]:
-    """TPC-DS's queries in normal form, those that bind without opaque parts."""
+def bound_queries(keys: bool = True) -> Iterator[dict[str, Bound]]:
+    """TPC-DS's queries in normal form, those that bind without opaque parts, and what is promised
+    of their tables: nothing, or their keys."""
     with (
         TemporaryDirectory() as folder,
         slackwater.connect(Path(folder) / "w", placement="local") as db,
     ):
         for statement in corpus.ddl("tpcds").values():
             db.sql(statement)
+        if keys:
+            db.sql(corpus.keys("tpcds"))
         world = World(db._house, db._house.catalog.snapshot(), defining=True)
         found = {}
         for name, text in corpus.queries("tpcds").items():
@@ -149,12 +162,13 @@ def bound_queries() -> Iterator[dict[str, Relation]]:
             except SqlError:
                 continue
             if not any(isinstance(node, Opaque) for node in relation.walk()):
-                found[name] = normalize(relation)
+                read = {scan.source for scan in relation.scans()}
+                found[name] = Bound(normalize(relation), promised(world, read))
         yield found
 
 
 def problem(
-    query: Relation,
+    bound: Bound,
     pattern: str,
     prices: tuple[float, ...],
     scenario: str,
@@ -162,7 +176,7 @@ def problem(
 ) -> Problem:
     """A query with what arrives up to each point. `ivm`: a result at each point, the last run's
     cost first; `pdw`: one result at the end, the costs weighted by their prices."""
-    points = len(prices)
+    points, query = len(prices), bound.query
     arrivals = {}
     for scan in query.scans():
         rows = sizes[scan.name]
@@ -171,7 +185,8 @@ def problem(
         change = Change(inserts=each, deletes=rows * gone / max(1, points - 1))
         changes = (change if last else Change(),) * (points - 1)
         arrivals[scan.source] = Arrival(rows * (1 - last), changes)
+    known, told = Keys(sizes), bound.promises
     if scenario == "ivm":
         due = frozenset(range(points))
-        return Problem(query, arrivals, prices, due=due, last_first=True, known=Keys(sizes))
-    return Problem(query, arrivals, prices, known=Keys(sizes))
+        return Problem(query, arrivals, prices, due, True, known, told)
+    return Problem(query, arrivals, prices, known=known, promises=told)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench import choice, planning, progressive
+from bench import choice, methods, planning, progressive
 from bench.methods import SAME
 from slackwater.cli import exits
 from slackwater.cli.app import app
@@ -109,6 +109,15 @@ def test_all_methods_together_are_never_dearer_than_one(tmp_path: Path) -> None:
     assert told["never_above"], told["lines"]
     assert told["below"] == sum(line["ratio"] < 1 - SAME for line in told["lines"])
     assert chart.read_text().count("<circle") == 4 * len(METHODS)
+
+
+def test_methods_mixed_are_cheaper_than_any_alone_by_promises() -> None:
+    """Of q40, sales are kept joined with what does not change, and meet changed returns alone."""
+    asked = ("q40",), ("delta-RS",), ("ivm",)
+    (told,) = methods.run(methods.Settings(*asked))["lines"]
+    assert {"higher_order", "ojv"} <= set(told["methods"])
+    assert told["ratio"] < 0.95
+    assert methods.run(methods.Settings(*asked, keys=False))["lines"][0]["ratio"] <= 1 + SAME
 
 
 def test_unknown_patterns_are_refused() -> None:

@@ -49,8 +49,8 @@ def test_constants_of_every_type_come_back() -> None:
 def test_large_queries_come_back_as_they_were() -> None:
     with bound_queries() as queries:
         assert len(queries) > 90
-        for name, query in queries.items():
-            assert from_text(to_text(query)) is query, name
+        for name, bound in queries.items():
+            assert from_text(to_text(bound.query)) is bound.query, name
 
 
 def test_a_text_of_another_version_is_refused() -> None:

@@ -20,6 +20,7 @@ from slackwater.planner.timeline import Timed, Timeline
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
 from slackwater.tvr.memo import ROWS, Member, Memo
+from slackwater.tvr.references import NO_PROMISES, Promises
 from slackwater.types import WEIGHT, to_arrow_schema
 from tests.conftest import PROOF
 from tests.test_laws import QUERIES, SCHEMAS, Rows, bound, engine, evaluate, log, total
@@ -69,6 +70,8 @@ def random_change(rng: random.Random, table: str, rows: Rows) -> Rows:
 class History:
     """Tables at every point of a timeline."""
 
+    schemas = SCHEMAS
+
     def __init__(self, rng: random.Random, points: int) -> None:
         self.changing = {t for t in SCHEMAS if rng.random() < 0.8}
         self.rows: dict[str, list[Rows]] = {}
@@ -104,8 +107,8 @@ class History:
             found: Rows = Counter()
             for change in self.changes[table][at.start : at.end]:
                 found = _plus(found, change)
-            return log(found, SCHEMAS[table])
-        rows = log(self.rows[table][at.end], SCHEMAS[table])
+            return log(found, self.schemas[table])
+        rows = log(self.rows[table][at.end], self.schemas[table])
         return rows if at.weighted else _repeated(rows)
 
 
@@ -155,13 +158,19 @@ def table_of(rows: list[tuple[object, ...]], relation: Relation) -> pa.Table:
     return pa.table(arrays, schema)
 
 
-def by_chance(query: Relation, history: History, rng: random.Random, points: int) -> Solution:
+def by_chance(
+    query: Relation,
+    history: History,
+    rng: random.Random,
+    points: int,
+    promises: Promises = NO_PROMISES,
+) -> Solution:
     """Any methods, costs that have nothing to do with work, and anything kept."""
     due = frozenset(rng.sample(range(points), rng.randint(1, points)))
     prices = tuple(rng.random() for _ in range(points))
     problem = Problem(query, history.arrivals(), prices, due, last_first=rng.random() < 0.3)
     methods = [m for m in METHODS if rng.random() < 0.7]
-    memo = Memo(problem.changed, *rules_of(methods), pruned=rng.random() < 0.5)
+    memo = Memo(problem.changed, *rules_of(methods), rng.random() < 0.5, promises)
     memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
     timeline, costs = Timeline(memo, problem), ByChance(rng)
     wanted = {p: timeline.timed(memo.ref(query, ROWS), max(0, p - 1), p) for p in problem.results}
@@ -182,13 +191,18 @@ def test_whatever_is_computed_when_gives_the_query_at_that_time(
         points = rng.randint(1, MOST_RUNS)
         history = History(rng, points)
         made = by_chance(query, history, rng, points)
-        results = play(engine, unfold(made), history)
-        assert set(results) == set(made.graph.problem.results)
-        for point, found in results.items():
-            plain = query.rewrite(
-                lambda n, p=point: (
-                    Scan(f"{n.source}@{p}", n.name, n.fields) if isinstance(n, Scan) else n
-                )
+        check(engine, made, query, history)
+
+
+def check(engine: LocalEngine, made: Solution, query: Relation, history: History) -> None:
+    """Its results are those of the query at their times."""
+    results = play(engine, unfold(made), history)
+    assert set(results) == set(made.graph.problem.results)
+    for point, found in results.items():
+        plain = query.rewrite(
+            lambda n, p=point: (
+                Scan(f"{n.source}@{p}", n.name, n.fields) if isinstance(n, Scan) else n
             )
-            given = {s.source: history.source(s) for s in plain.scans()}
-            assert found == total(evaluate(engine, zset.with_weight(plain), given))
+        )
+        given = {s.source: history.source(s) for s in plain.scans()}
+        assert found == total(evaluate(engine, zset.with_weight(plain), given))

@@ -14,6 +14,8 @@ from slackwater.cli.context import session
 from slackwater.cli.output import print_table, table
 from slackwater.errors import UserError
 
+KEYS = "Declare the keys and references of sales and returns, to rely on."
+
 
 def planning(
     ctx: typer.Context,
@@ -23,6 +25,7 @@ def planning(
     symmetry: Annotated[bool, typer.Option(help="Explore one interval for all.")] = True,
     left_deep: Annotated[bool, typer.Option(help="Merge changes one after the other.")] = True,
     scenario: Annotated[str, typer.Option(help="pdw (one result) or ivm (one at each).")] = "pdw",
+    keys: Annotated[bool, typer.Option(help=KEYS)] = False,
     full_search: Annotated[
         float, typer.Option(min=0, help="Seconds for the search that leaves nothing out.")
     ] = 0.0,
@@ -40,6 +43,7 @@ def planning(
         points=points,
         scenario=scenario,
         speedups=speedups,
+        keys=keys,
         full_search=full_search,
     )
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
@@ -92,6 +96,7 @@ def methods(
     queries: Annotated[str, typer.Option(help="For example q10,q40; ten when not given.")] = "",
     patterns: Annotated[str, typer.Option(help="Arrival patterns; all when not given.")] = "",
     scenarios: Annotated[str, typer.Option(help="pdw, ivm, or both with a comma.")] = "",
+    keys: Annotated[bool, typer.Option(help=KEYS)] = True,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
 ) -> None:
@@ -106,6 +111,7 @@ def methods(
         queries=names(queries) or usual.queries,
         patterns=tuple(spelled.get(n, n) for n in names(patterns)) or usual.patterns,
         scenarios=names(scenarios) or usual.scenarios,
+        keys=keys,
     )
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_costs(told)))

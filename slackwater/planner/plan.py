@@ -24,11 +24,11 @@ from slackwater.planner.timeline import Costs, Timed, Timeline
 from slackwater.stats.cost import Model
 from slackwater.tvr import explore
 from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule
-from slackwater.tvr.methods import higher_order, im2, ojv, spine
+from slackwater.tvr.methods import higher_order, im2, ojv, promised, spine
 
 METHODS = ("im1", "im2", "ojv", "higher_order")
 """Methods that can be left out; recomputing cannot."""
-_RULES = (*explore.RULES, *im2.RULES, *ojv.RULES)
+_RULES = (*explore.RULES, *promised.RULES, *im2.RULES, *ojv.RULES)
 _REWRITES = (*im2.REWRITES, *higher_order.REWRITES, *spine.REWRITES)
 
 
@@ -161,7 +161,7 @@ def _planned(
         (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
 
     def explored() -> Memo:
-        memo = Memo(problem.changed, rules, rewrites, speedups.pruned)
+        memo = Memo(problem.changed, rules, rewrites, speedups.pruned, problem.relied_on)
         memo.explore([memo.ref(problem.query, ROWS), memo.ref(problem.query, ROWS, old=True)])
         return memo
 

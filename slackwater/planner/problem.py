@@ -19,6 +19,7 @@ from slackwater.errors import UserError
 from slackwater.stats.amounts import Amount
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.values import Ignorance, Known
+from slackwater.tvr.references import NO_PROMISES, Promises
 
 MANY = 4
 """Arrays pay from so many numbers on."""
@@ -46,6 +47,7 @@ class Problem:
     due: frozenset[int] = frozenset()  # points with a result; the last, if none is named
     last_first: bool = False  # compare the last run's cost first, whatever the prices
     known: Known = field(default_factory=Ignorance)
+    promises: Promises = NO_PROMISES
 
     def __post_init__(self) -> None:
         points = len(self.prices)
@@ -82,6 +84,14 @@ class Problem:
     def changed(self) -> frozenset[str]:
         """The sources that change at all."""
         return frozenset(s for s, a in self.arrivals.items() if any(c.rows for c in a.changes))
+
+    @cached_property
+    def relied_on(self) -> Promises:
+        """The promises, without references to sources in which rows are expected to be updated:
+        there a key both comes and goes."""
+        still = {s for s, a in self.arrivals.items() if not any(c.updates for c in a.changes)}
+        kept = frozenset(r for r in self.promises.references if r.target in still)
+        return Promises(self.promises.keys, kept)
 
     @cached_property
     def spans(self) -> Mapping[tuple[int, int], Span]:

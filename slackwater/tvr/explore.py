@@ -45,7 +45,7 @@ class Inputs(Deltas):
     restricted to the keys of a change before they are joined with it."""
 
     def __init__(self, memo: Memo, narrow: bool = False) -> None:
-        super().__init__(memo.changed)
+        super().__init__(memo.changed, references=memo.promises.references)
         self._memo = memo
         self._narrow = narrow
 
@@ -213,12 +213,15 @@ def laws(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 
 def _by_law(memo: Memo, form: Relation) -> Iterator[Relation]:
     """The change of an operator by its laws; of an inner join, unless all are wanted, by its own
-    alone: its change follows from those of its inputs, whatever they come from."""
+    alone: its change follows from those of its inputs, whatever they come from. What is read of
+    them is restricted to keys where promises may tell it, too."""
     laws = LAWS[type(form)]
     if memo.pruned and is_inner(form):
         laws = (joins.delta_inner,)
+    told = memo.promises.references and not is_inner(form)
+    narrowing = memo.is_own(form) or not memo.pruned or told
     for law in laws:
-        for narrow in (False, True) if memo.is_own(form) or not memo.pruned else (False,):
+        for narrow in (False, True) if narrowing else (False,):
             found = law(Inputs(memo, narrow), form)
             if found is not None:
                 yield found

@@ -19,6 +19,7 @@ from typing import Any
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.tree import Node
+from slackwater.tvr.references import NO_PROMISES, Promises
 from slackwater.tvr.restrict import Keys, Restrictable
 from slackwater.tvr.rules import Fitting, Place
 from slackwater.tvr.rules import Rewrite as Rewrite
@@ -141,7 +142,7 @@ class Group:
 
 class Memo:
     """The groups of a query of which some sources change. `pruned`: without ways that seldom pay
-    (001, 5.3)."""
+    (001, 5.3). `promises`: what can be relied on between the two times."""
 
     def __init__(
         self,
@@ -149,9 +150,11 @@ class Memo:
         rules: Iterable[Rule],
         rewrites: Iterable[Rewrite] = (),
         pruned: bool = True,
+        promises: Promises = NO_PROMISES,
     ) -> None:
         self.changed = changed
         self.pruned = pruned
+        self.promises = promises
         self.rules = tuple(rules)
         self.rewrites = tuple(rewrites)
         self.fired: Counter[str] = Counter()  # by rule, how many ways and forms it gave

@@ -50,6 +50,18 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Promises:
+    """What users promise of sources: columns, by source, whose values no two rows share, and
+    references to sources of which no key both comes and goes in a change."""
+
+    keys: frozenset[tuple[str, tuple[str, ...]]] = frozenset()
+    references: frozenset[Reference] = frozenset()
+
+
+NO_PROMISES = Promises()
+
+
+@dataclass(frozen=True)
 class Order:
     """The order in which the inputs of a join change, one after the other: the change of one meets
     those before it as they have become, those after it as they were. A change of `spared` inputs

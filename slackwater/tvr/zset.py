@@ -71,6 +71,11 @@ def coming(z: Relation) -> Relation:
     return Filter(z, Call(BOOLEAN, False, ">", (weight(z), ZERO)))
 
 
+def going(z: Relation) -> Relation:
+    """The rows of a change that go, as they were."""
+    return negate(Filter(z, Call(BOOLEAN, False, "<", (weight(z), ZERO))))
+
+
 def absolute(z: Relation) -> Relation:
     """What comes and what goes alike."""
     row = columns(z.schema)

@@ -6,7 +6,7 @@ refresh writes it and read again by later runs; nothing of it is committed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,13 +15,16 @@ from slackwater.algebra.relation import Relation, Scan
 from slackwater.catalog.model import Run, Segment
 from slackwater.catalog.snapshot import Snapshot
 from slackwater.engine.sources import Log, Made, Source, Stored
+from slackwater.errors import StateError
 from slackwater.planner.plan import Plan
 from slackwater.planner.runs import RunSteps, read_at, rows_at, unfold
 from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.tvr import zset
 from slackwater.tvr.prune import prune
+from slackwater.tvr.references import Reference
 from slackwater.types import Schema
 from slackwater.work.house import House
+from slackwater.work.promises import changed_keys, come_and_go
 
 Versions = Mapping[str, int]
 """The version of each table at a point, by its id."""
@@ -43,8 +46,9 @@ def versions(house: House) -> Versions:
 
 def play(house: House, plan: Plan, points: Sequence[Versions]) -> Played:
     """Run a plan, each of its points being a version of the tables, on the engines that it names,
-    or by the size of what is read."""
-    return _play(house, unfold(plan.solution), points, plan.engines)
+    or by the size of what is read. What it relies on is looked at first."""
+    told = plan.problem.relied_on.references
+    return _play(house, unfold(plan.solution), points, plan.engines, told)
 
 
 def recompute(house: House, query: Relation, engine: str = "") -> Played:
@@ -60,14 +64,18 @@ def recompute(house: House, query: Relation, engine: str = "") -> Played:
 
 
 def _play(
-    house: House, runs: Sequence[RunSteps], points: Sequence[Versions], engines: Sequence[str]
+    house: House,
+    runs: Sequence[RunSteps],
+    points: Sequence[Versions],
+    engines: Sequence[str],
+    told: Collection[Reference] = (),
 ) -> Played:
     with (
         house.lease("plan") as lease,
         house.catalog.running("play", lease) as run,
         house.catalog.reading() as snapshot,
     ):
-        player = _Player(house, snapshot, run, points, engines)
+        player = _Player(house, snapshot, run, points, engines, told)
         for steps in runs:
             player.play(steps)
         return Played(player.reports, player.results)
@@ -80,6 +88,7 @@ class _Player:
     run: Run
     points: Sequence[Versions]
     engines: Sequence[str]
+    told: Collection[Reference]
     reports: dict[int, StepReport] = field(default_factory=dict)
     results: dict[int, pa.Table] = field(default_factory=dict)
     _saved: dict[str, Source] = field(default_factory=dict)
@@ -115,9 +124,24 @@ class _Player:
         last = self.points[at.end][at.id]
         first = self.points[at.start][at.id] if at.change else 0
         found = tuple(s for s in segments if first < s.version <= last)
+        if at.change:
+            self._check(scan, at.id, found)
         if at.weighted:
             return Log(found, scan.fields[:-1])
         return Stored(found, scan.fields)
+
+    def _check(self, scan: Scan, id: str, change: Sequence[Segment]) -> None:
+        """References hold for what changes between two points if no key there comes and goes."""
+        for reference in self.told:
+            if reference.target == id:
+                keys = changed_keys(self.house, change, reference.theirs)
+                if come_and_go(keys):
+                    raise StateError(
+                        f"Between two runs a key of '{scan.name}' both came and went.",
+                        code="PROMISE_NOT_KEPT",
+                        hint=f"Expect updates of '{scan.name}' where the problem is stated: its "
+                        "plan then does not rely on references to that key.",
+                    )
 
     def _rows(self, segments: tuple[Segment, ...], schema: Schema) -> pa.Table:
         scan = Scan(RESULT, RESULT, schema)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.catalog.model import Key, Reference, Table
+from slackwater.catalog.model import Key, Reference, Segment, Table
 from slackwater.errors import UserError, nearest
 from slackwater.sql.constraints import ConstraintDef, KeyDef, ReferenceDef
 from slackwater.tvr import references
 from slackwater.tvr.time import CHANGE
 from slackwater.types import WEIGHT, quote
+from slackwater.work.house import House
 from slackwater.work.interval import UNEVEN, Interval
 from slackwater.work.world import World
 
@@ -109,7 +110,7 @@ def _relied_on(interval: Interval) -> Iterator[references.Reference]:
         for r in table.references if isinstance(table, Table) else ():
             if r.table in interval.changed - {id}:
                 keys = _changed_keys(interval, r.table, r.theirs)
-                if keys is not None and not _come_and_go(keys):
+                if keys is not None and not come_and_go(keys):
                     own = _changed_keys(interval, id, r.columns)
                     whole = own is not None and _are_among(own, r.columns, keys, r.theirs)
                     yield references.Reference(id, r.columns, r.table, r.theirs, whole)
@@ -120,15 +121,19 @@ def _changed_keys(interval: Interval, id: str, names: Sequence[str]) -> pa.Table
     segments = interval.segments(id, CHANGE)
     if interval.external(id) is not None or sum(s.rows for s in segments) > MOST_ROWS:
         return None
-    read = interval.world.house.columns
+    return changed_keys(interval.world.house, segments, names)
+
+
+def changed_keys(house: House, segments: Iterable[Segment], names: Sequence[str]) -> pa.Table:
+    """Some columns of rows that come and go, and their weights."""
     segments = tuple(s for s in segments if s.path)  # rows to come have no file, and keep promises
     if not segments:
         return pa.table({name: pa.array([], pa.int64()) for name in (*names, WEIGHT)})
-    parts = (read(s, (*names, WEIGHT)) for s in segments)
+    parts = (house.columns(s, (*names, WEIGHT)) for s in segments)
     return pa.concat_tables(parts, promote_options="permissive")
 
 
-def _come_and_go(keys: pa.Table) -> bool:
+def come_and_go(keys: pa.Table) -> bool:
     """Does any key both come and go?"""
     weights = keys.column(WEIGHT)
     ends = pc.min_max(weights).as_py()

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from slackwater.algebra.expr import columns, conjuncts
-from slackwater.algebra.relation import Join, Project, Relation
+from slackwater.algebra.relation import Bag, Join, Project, Relation
 from slackwater.sql import build
 from slackwater.tvr import zset
 from slackwater.tvr.explore import Inputs
 from slackwater.tvr.laws import joins
 from slackwater.tvr.memo import CHANGED, WEIGHTED, Memo, Ref, Rule
-from slackwater.tvr.restrict import distinct_keys, equi_keys, restrict
+from slackwater.tvr.methods.promised import has_once, refers
+from slackwater.tvr.restrict import distinct_keys, equi_keys, restrict, semi_join
 from slackwater.tvr.rules import Operators
 from slackwater.types import WEIGHT
 
@@ -50,6 +51,33 @@ def direct_and_indirect(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relati
     yield zset.plus(terms)
 
 
+def direct_and_indirect_by_promises(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """ΔL ⟕ D⁺ + L ⋈ D + ((L ▷ D⁺) − (L ▷ D⁻))|D × NULL, D = ΔR ⋉ (L + ΔL), where R refers to L by
+    a key of its own: before a row of L comes and after it goes, it has no partner, and what is in
+    D is all there is of R with its keys"""
+    assert isinstance(form, Join)
+    pairs = equi_keys(form)
+    if len(pairs) != len(conjuncts(form.condition)) or not memo.changes(form.right):
+        return
+    ours, theirs = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
+    (left, right), inputs = form.inputs, Inputs(memo)
+    asked = (right, theirs)
+    if not has_once(memo, asked, asked) or not refers(memo, (left, ours), asked):
+        return
+    met, sides = inputs.sure(right), [inputs.z(left, old=True)]
+    if memo.changes(left):
+        sides.append(inputs.sure(left))
+    change = zset.consolidate(semi_join(met, theirs, distinct_keys(sides, [ours] * len(sides))))
+    before = semi_join(sides[0], ours, distinct_keys([change], [theirs]))
+    comes, goes = Bag(zset.coming(change)), Bag(zset.going(change))
+    both, alone = joins.flatten(form.replace(how="inner")), form.replace(how="anti")
+    terms = [joins.by_left_rows(form, side, comes) for side in sides[1:]]
+    terms.append(joins.outward(both, [before, change], 1))
+    terms.append(_padded(form, joins.by_left_rows(alone, before, comes)))
+    terms.append(_padded(form, zset.negate(joins.by_left_rows(alone, before, goes))))
+    yield zset.plus(terms)
+
+
 def _padded(form: Join, z: Relation) -> Relation:
     """Left rows with weights, NULL in place of a partner."""
     nulls = tuple(build.null(f.type) for f in form.right.schema)
@@ -59,4 +87,7 @@ def _padded(form: Join, z: Relation) -> Relation:
 
 LEFT_JOINS = Operators((Join,), joins=("left",))
 
-RULES = (Rule("direct_and_indirect", METHOD, (CHANGED,), direct_and_indirect, LEFT_JOINS, False),)
+RULES = tuple(
+    Rule(apply.__name__, METHOD, (CHANGED,), apply, LEFT_JOINS, restricted=False)
+    for apply in (direct_and_indirect, direct_and_indirect_by_promises)
+)
