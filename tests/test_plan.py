@@ -9,12 +9,14 @@ import pytest
 
 from slackwater import Warehouse
 from slackwater.algebra.relation import Join, Relation, Scan
-from slackwater.errors import UserError
+from slackwater.engine.compare import compare
+from slackwater.errors import StateError, UserError
 from slackwater.planner.plan import METHODS, Plan, Speedups, plan
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.stats.rows import Change
 from slackwater.tvr.memo import CHANGED, ROWS, Memo, Ref, Rule
 from slackwater.tvr.rules import Operators
+from slackwater.work.playing import play, recompute, versions
 from tests.conftest import PROOF
 from tests.test_laws import QUERIES, bound
 
@@ -196,6 +198,53 @@ def test_rows_may_be_others_than_there_are(db: Warehouse) -> None:
     arrival = Arrival(MANY, (Change(inserts=1),))
     found = db.problem("SELECT k, COUNT(*) FROM r GROUP BY k", {"r": arrival})
     assert list(found.arrivals.values()) == [arrival]
+
+
+NOTED = "SELECT c.seg, SUM(o.amount) AS total FROM o JOIN c ON o.cust = c.id GROUP BY c.seg"
+
+
+@pytest.fixture
+def noted(db: Warehouse) -> Warehouse:
+    db.sql("CREATE TABLE c (id BIGINT, seg STRING, note STRING)")
+    db.sql("CREATE TABLE o (cust BIGINT, amount BIGINT)")
+    db.sql("INSERT INTO c VALUES (1, 'a', 'x'), (2, 'b', 'x'); INSERT INTO o VALUES (1, 5), (2, 7)")
+    return db
+
+
+def noted_problem(db: Warehouse, *updated: str) -> Problem:
+    """Customers of whom some columns are updated, and new orders."""
+    changes = {
+        "c": Arrival(MANY, (Change(updates=MANY / 2),), frozenset(updated)),
+        "o": Arrival(MANY, (Change(inserts=MANY / 100),)),
+    }
+    return db.problem(NOTED, changes, due=(0, 1), last_first=True)
+
+
+def test_updates_of_columns_that_nobody_reads_change_nothing(noted: Warehouse) -> None:
+    unread, read = noted_problem(noted, "note"), noted_problem(noted, "note", "seg")
+    assert len(unread.changed) == 1
+    assert len(read.changed) == 2
+    assert plan(unread).cost < plan(read).cost / 2
+
+
+def test_columns_to_update_are_known(noted: Warehouse) -> None:
+    with pytest.raises(UserError) as refused:
+        noted_problem(noted, "nite")
+    assert refused.value.code == "UNKNOWN_COLUMN"
+    assert "note" in str(refused.value.hint)
+
+
+def test_what_a_plan_takes_for_unchanged_is_looked_at(noted: Warehouse) -> None:
+    made, points = plan(noted_problem(noted, "note")), [versions(noted._house)]
+    noted.sql("UPDATE c SET note = 'y'; INSERT INTO o VALUES (2, 9), (3, 1)")
+    points.append(versions(noted._house))
+    expected = recompute(noted._house, made.problem.query).results[0]
+    assert compare(play(noted._house, made, points).results[1], expected).equal
+    noted.sql("UPDATE c SET seg = 'z' WHERE id = 1")
+    points[-1] = versions(noted._house)
+    with pytest.raises(StateError) as refused:
+        play(noted._house, made, points)
+    assert refused.value.code == "UNEXPECTED_CHANGE"
 
 
 @pytest.mark.parametrize(

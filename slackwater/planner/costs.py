@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from slackwater.algebra.expr import used_columns
-from slackwater.algebra.relation import Bag, Project, Relation, Scan
-from slackwater.planner.problem import Span, array
+from slackwater.algebra.relation import Bag, Relation, Scan
+from slackwater.planner.problem import Span, array, read_columns
 from slackwater.planner.timeline import Timed, Timeline, within
 from slackwater.stats.amounts import Amount
 from slackwater.stats.cost import KINDS, Model, operator_work
@@ -67,14 +66,7 @@ class Seconds:
 
 def columns_read(relations: Iterable[Relation]) -> dict[str, int]:
     """By source, of how many columns some relations read values."""
-    found: dict[str, set[int]] = {}
-    for node in {n for relation in relations for n in relation.walk()}:
-        for scan in node.inputs:
-            if isinstance(scan, Scan):
-                every = set(range(scan.width))
-                read = used_columns(*node.exprs) if isinstance(node, Project) else every
-                found.setdefault(scan.source, set()).update(read)
-    return {source: len(read) for source, read in found.items()}
+    return {source: len(read) for source, read in read_columns(relations).items()}
 
 
 class _Over(Estimates):

@@ -8,13 +8,14 @@ then of those before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.expr import used_columns
+from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.errors import UserError
 from slackwater.stats.amounts import Amount
 from slackwater.stats.rows import Change, Estimates, Rows
@@ -27,10 +28,18 @@ MANY = 4
 
 @dataclass(frozen=True)
 class Arrival:
-    """A source over the timeline: its rows at the first point, and the change up to each later."""
+    """A source over the timeline: its rows at the first point, and the change up to each later.
+    `updated`: the only columns that updates change, where that is known."""
 
     rows: float
     changes: tuple[Change, ...]
+    updated: frozenset[str] | None = None
+
+    def seen_by(self, read: Collection[str]) -> Arrival:
+        """As whoever reads some columns sees it: rows of which only others change stay."""
+        if self.updated is None or not self.updated.isdisjoint(read):
+            return self
+        return replace(self, changes=tuple(replace(c, updates=0.0) for c in self.changes))
 
     def at(self, point: int) -> float:
         """Its rows at a time point."""
@@ -80,10 +89,16 @@ class Problem:
         """Where a result is wanted."""
         return tuple(sorted(self.due)) or (len(self.prices) - 1,)
 
-    @property
+    @cached_property
+    def seen(self) -> Mapping[str, Arrival]:
+        """The sources as the query sees them."""
+        read = read_columns([self.query])
+        return {source: a.seen_by(read.get(source, ())) for source, a in self.arrivals.items()}
+
+    @cached_property
     def changed(self) -> frozenset[str]:
-        """The sources that change at all."""
-        return frozenset(s for s, a in self.arrivals.items() if any(c.rows for c in a.changes))
+        """The sources that change in what the query reads of them."""
+        return frozenset(s for s, a in self.seen.items() if any(c.rows for c in a.changes))
 
     @cached_property
     def relied_on(self) -> Promises:
@@ -104,8 +119,25 @@ class Problem:
 
     def span(self, *intervals: tuple[int, int]) -> Span:
         """Some intervals, with the rows of every expression in them."""
-        sources = {name: _over(arrival, intervals) for name, arrival in self.arrivals.items()}
+        sources = {name: _over(arrival, intervals) for name, arrival in self.seen.items()}
         return Span(intervals, Estimates(sources, self.known))
+
+
+def read_columns(relations: Iterable[Relation]) -> dict[str, set[str]]:
+    """By source, the columns of which some relations read values."""
+    found: dict[str, set[str]] = {}
+
+    def reads(scan: Relation, places: Iterable[int]) -> None:
+        if isinstance(scan, Scan):
+            found.setdefault(scan.source, set()).update(scan.fields[i].name for i in places)
+
+    for relation in relations:
+        reads(relation, range(relation.width))
+        for node in relation.walk():
+            for below in node.inputs:
+                picked = isinstance(node, Project)
+                reads(below, used_columns(*node.exprs) if picked else range(below.width))
+    return found
 
 
 @dataclass(frozen=True, eq=False)

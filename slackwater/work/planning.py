@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Table
-from slackwater.errors import UserError
+from slackwater.errors import UserError, nearest
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.sql.tables import unordered
 from slackwater.stats.rows import Change
@@ -47,6 +47,13 @@ def problem(
             )
         if not isinstance(expected, Arrival):
             expected = Arrival(arrivals[id].rows, tuple(expected))
+        known_names = {f.name for f in world.relation(name).schema}
+        if unknown := sorted((expected.updated or frozenset()) - known_names):
+            raise UserError(
+                f"'{name}' has no column '{unknown[0]}' to update.",
+                code="UNKNOWN_COLUMN",
+                hint=nearest(unknown[0], known_names),
+            )
         arrivals[id] = expected
     known, told = house.profiling.known(), promised(world, read)
     return Problem(relation, arrivals, tuple(prices), frozenset(due), last_first, known, told)

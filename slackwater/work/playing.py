@@ -17,6 +17,7 @@ from slackwater.catalog.snapshot import Snapshot
 from slackwater.engine.sources import Log, Made, Source, Stored
 from slackwater.errors import StateError
 from slackwater.planner.plan import Plan
+from slackwater.planner.problem import Problem, read_columns
 from slackwater.planner.runs import RunSteps, read_at, rows_at, unfold
 from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.tvr import zset
@@ -24,7 +25,7 @@ from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
 from slackwater.types import Schema
 from slackwater.work.house import House
-from slackwater.work.promises import changed_keys, come_and_go
+from slackwater.work.promises import changed_keys, come_and_go, differs
 
 Versions = Mapping[str, int]
 """The version of each table at a point, by its id."""
@@ -47,8 +48,25 @@ def versions(house: House) -> Versions:
 def play(house: House, plan: Plan, points: Sequence[Versions]) -> Played:
     """Run a plan, each of its points being a version of the tables, on the engines that it names,
     or by the size of what is read. What it relies on is looked at first."""
+    _require_expected(house, plan.problem, points)
     told = plan.problem.relied_on.references
     return _play(house, unfold(plan.solution), points, plan.engines, told)
+
+
+def _require_expected(house: House, problem: Problem, points: Sequence[Versions]) -> None:
+    """What a plan takes for unchanged must be, in the columns that it reads."""
+    snapshot, read = house.catalog.snapshot(), read_columns([problem.query])
+    for scan in problem.query.scans():
+        id = scan.source
+        if id not in problem.changed:
+            first, last = points[0][id], points[-1][id]
+            new = [s for s in snapshot.segments(id) if first < s.version <= last]
+            if differs(changed_keys(house, new, sorted(read[id]))):
+                raise StateError(
+                    f"'{scan.name}' has changed, which the plan did not expect.",
+                    code="UNEXPECTED_CHANGE",
+                    hint="State the problem with its changes, and plan anew.",
+                )
 
 
 def recompute(house: House, query: Relation, engine: str = "") -> Played:

@@ -145,6 +145,13 @@ def come_and_go(keys: pa.Table) -> bool:
     return bool(pc.any(pc.and_(goes, pc.greater(by_key.column(f"{WEIGHT}_max"), 0))).as_py())
 
 
+def differs(rows: pa.Table) -> bool:
+    """Is anything left of rows that come and go, those that do both left out?"""
+    names = [name for name in rows.column_names if name != WEIGHT]
+    totals = rows.group_by(names).aggregate([(WEIGHT, "sum")]).column(f"{WEIGHT}_sum")
+    return bool(pc.any(pc.not_equal(totals, 0)).as_py())
+
+
 def _are_among(own: pa.Table, names: Sequence[str], keys: pa.Table, theirs: Sequence[str]) -> bool:
     """Are keys, NULL or of one column, all among others?"""
     if len(names) > 1:
