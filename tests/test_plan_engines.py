@@ -13,6 +13,7 @@ import slackwater
 from slackwater.engine.compare import compare
 from slackwater.errors import UserError
 from slackwater.planner.choice import ENGINES
+from slackwater.planner.costs import Seconds
 from slackwater.planner.engines import _Placing, possible
 from slackwater.planner.plan import Plan, plan
 from slackwater.planner.problem import Arrival, Problem
@@ -104,6 +105,12 @@ def test_an_engine_that_is_not_known() -> None:
     with pytest.raises(UserError) as refused:
         planned(growing("semi", 10, 1, (1.0, 1.0)), "flink")
     assert refused.value.code == "BAD_ENGINE"
+
+
+def test_costs_are_those_of_the_engines_or_given() -> None:
+    with pytest.raises(UserError) as refused:
+        plan(growing("semi", 10, 1, (1.0, 1.0)), costs=Seconds(Model()), engines=("local",))
+    assert refused.value.code == "BAD_PROBLEM"
 
 
 @pytest.mark.spark

@@ -129,6 +129,12 @@ def plan(
     methods and whatever rules are added to them. Of several `engines` ('local', 'spark') each run
     gets the one that makes the whole cheapest; runs that save less than a statement costs are left
     out then."""
+    if costs is not None and engines:
+        raise UserError(
+            "Engines have their own costs, and others were given.",
+            code="BAD_PROBLEM",
+            hint="Give costs or engines, not both; a model may have other prices.",
+        )
     with _no_garbage():
         return _planned(problem, model or Model(), methods, costs, more, speedups, engines)
 
