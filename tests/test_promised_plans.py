@@ -70,6 +70,8 @@ QUERIES = {
     "returns on the left": f"SELECT s.shop, r.cost FROM returns r LEFT JOIN sales s ON {BOTH}",
     "sums": "SELECT h.state, SUM(r.cost) AS cost, COUNT(*) AS n FROM sales s "
     f"LEFT JOIN returns r ON {BOTH} JOIN shops h ON s.shop = h.shop GROUP BY h.state",
+    "left of all of a join": "SELECT * FROM sales s JOIN shops h ON s.shop = h.shop "
+    f"LEFT JOIN returns r ON {BOTH}",
     "sums of some": "SELECT h.state, SUM(r.cost) AS cost, COUNT(*) AS n FROM sales s "
     f"LEFT JOIN returns r ON {BOTH} JOIN shops h ON s.shop = h.shop WHERE h.state = 1 "
     "GROUP BY h.state",

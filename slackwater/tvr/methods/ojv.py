@@ -41,8 +41,7 @@ def direct_and_indirect(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relati
     if memo.changes(form.right):
         wanted = distinct_keys([inputs.sure(form.right)], [theirs])
         before = restrict(inputs.z(form.left, old=True), ours, wanted)
-        both = joins.Inner((form.left, form.right), tuple(conjuncts(form.condition)))
-        terms.append(joins.outward(both, [before, inputs.sure(form.right)], 1))
+        terms.append(joins.outward(_both(form), [before, inputs.sure(form.right)], 1))
         alone = form.replace(how="anti")
         partners = restrict(inputs.rows(form.right), theirs, wanted)
         terms.append(_padded(form, joins.by_left_rows(alone, before, partners)))
@@ -70,12 +69,17 @@ def direct_and_indirect_by_promises(memo: Memo, ref: Ref, form: Relation) -> Ite
     change = zset.consolidate(semi_join(met, theirs, distinct_keys(sides, [ours] * len(sides))))
     before = semi_join(sides[0], ours, distinct_keys([change], [theirs]))
     comes, goes = Bag(zset.coming(change)), Bag(zset.going(change))
-    both, alone = joins.flatten(form.replace(how="inner")), form.replace(how="anti")
+    both, alone = _both(form), form.replace(how="anti")
     terms = [joins.by_left_rows(form, side, comes) for side in sides[1:]]
     terms.append(joins.outward(both, [before, change], 1))
     terms.append(_padded(form, joins.by_left_rows(alone, before, comes)))
     terms.append(_padded(form, zset.negate(joins.by_left_rows(alone, before, goes))))
     yield zset.plus(terms)
+
+
+def _both(form: Join) -> joins.Inner:
+    """Rows of both sides that match, whatever the sides are."""
+    return joins.Inner((form.left, form.right), tuple(conjuncts(form.condition)))
 
 
 def _padded(form: Join, z: Relation) -> Relation:
