@@ -22,6 +22,10 @@ from slackwater.planner.timeline import Costs, Timed, Timeline
 Gain = tuple[float, int, Key]
 
 
+WORTHWHILE = 0.01
+"""What costs less than this part of a plan is not tried, unless the plan uses it again."""
+
+
 @dataclass(frozen=True)
 class Solution:
     """The cheapest plan with some relations kept, in order; for each of them, and last for what
@@ -106,7 +110,7 @@ def solved(graph: Graph, wanted: tuple[Key, ...], always: tuple[Key, ...] = ()) 
             if key not in offered:
                 heapq.heappush(gains, (-most, len(offered), key))
                 offered.add(key)
-        found = _next(solver, best, gains)
+        found = _next(solver, best, gains) or _for_more_runs(solver, graph, best)
         if found is None:
             return best
         best = found
@@ -124,6 +128,33 @@ def _used_again(graph: Graph, best: Solution) -> Iterator[tuple[Key, float]]:
         count = together[graph.contents[key[0]], key[1]]
         if count > 1:
             yield key, (count - 1) * last.cost(key)
+
+
+def _for_more_runs(solver: _Solver, graph: Graph, best: Solution) -> Solution | None:
+    """With something kept that a plan saves for one later run, or computes there again: once it is
+    kept, more runs may load it. None where that saves nothing; the dearest is tried first."""
+    last = best.assignments[-1]
+    costs = {key: last.cost(key) for key in _in_other_runs(graph, best)}
+    for i, run in sorted(costs, key=lambda key: (-costs[key], key)):
+        if costs[i, run] > WORTHWHILE * best.cost:
+            tried = [(other, run) for other in graph.alike(i) if (other, run) not in best.kept]
+            found = [(solver.cost_with(best, key), key) for key in tried]
+            if found and min(found)[0] < best.cost * CLEARLY:
+                return solver.solved_with(best, min(found)[1])
+    return None
+
+
+def _in_other_runs(graph: Graph, best: Solution) -> set[Key]:
+    """What is saved for a later run, or computed there again."""
+    saved, last_made = set(), dict[int, int]()
+    for (i, run), step in best.steps().items():
+        if step.saved_at is not None:
+            saved.add((i, step.saved_at))
+        elif step.way is not None:
+            content = graph.contents[i]
+            last_made[content] = max(run, last_made.get(content, run))
+    again = {(i, run) for i, run in best.uses() if last_made.get(graph.contents[i], run) > run}
+    return saved | again
 
 
 def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None:

@@ -16,6 +16,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 
 from slackwater.planner.problem import Problem
@@ -125,6 +126,17 @@ class Graph:
                 trait = Trait(WEIGHTED, trait.old, trait.keys, trait.wanted)
             found.append(first.setdefault((timed.ref.tvr, trait, timed.start, timed.end), i))
         return found
+
+    @cached_property
+    def _alike(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for i, content in enumerate(self.contents):
+            found.setdefault(content, []).append(i)
+        return found
+
+    def alike(self, i: int) -> list[int]:
+        """The relations that have the same rows as one, with weights or without."""
+        return self._alike[self.contents[i]]
 
     def depth(self, i: int) -> int:
         """How many members deep a relation is computed from sources, at least."""
