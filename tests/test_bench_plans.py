@@ -45,7 +45,7 @@ def test_every_method_is_in_the_memo(query: str) -> None:
 
 @pytest.mark.parametrize("scenario", ["pdw", "ivm"])
 def test_speedups_lose_nothing_where_the_full_search_ends(scenario: str) -> None:
-    asked = ("q3", "q37", "q40", "q93", "q96")
+    asked = ("q3", "q15", "q37", "q40", "q45", "q84", "q93", "q96")
     told = planning.run(planning.Settings(asked, scenario=scenario, full_search=100.0))
     for line in told["queries"]:
         assert line["full_search"] > 0

@@ -104,13 +104,17 @@ def solved(graph: Graph, wanted: tuple[Key, ...], always: tuple[Key, ...] = ()) 
     solver = _Solver(graph, wanted)
     best = solver.solved(always)
     gains: list[Gain] = []
+    failed: list[Gain] = []  # they may save something when others are kept
     offered = set(best.kept)
     while True:
         for key, most in _used_again(graph, best):
             if key not in offered:
                 heapq.heappush(gains, (-most, len(offered), key))
                 offered.add(key)
-        found = _next(solver, best, gains) or _for_more_runs(solver, graph, best)
+        found = _next(solver, best, gains, failed)
+        if found is None:
+            gains, failed = sorted(failed), []
+            found = _next(solver, best, gains, failed) or _for_more_runs(solver, graph, best)
         if found is None:
             return best
         best = found
@@ -157,31 +161,28 @@ def _in_other_runs(graph: Graph, best: Solution) -> set[Key]:
     return saved | again
 
 
-def _next(solver: _Solver, best: Solution, gains: list[Gain]) -> Solution | None:
+def _next(
+    solver: _Solver, best: Solution, gains: list[Gain], failed: list[Gain]
+) -> Solution | None:
     """With the relation that saves most kept, too; None where none saves anything.
 
     What a relation saves is computed again only when it comes first: others that were kept since
     seldom make it more.
     """
     fresh: set[Key] = set()
-    left: list[Gain] = []
-    found = None
-    while gains and found is None:
+    while gains:
         gain, number, key = heapq.heappop(gains)
         if key not in fresh:
             cost = solver.cost_with(best, key)
             gain = min(0.0, cost - best.cost)
             fresh.add(key)
             if cost >= best.cost * CLEARLY:
-                left.append((gain, number, key))  # it may save something when others are kept
+                failed.append((gain, number, key))
                 continue
         if not gains or gain <= gains[0][0]:
-            found = solver.solved_with(best, key)
-        else:
-            heapq.heappush(gains, (gain, number, key))
-    for item in left:
-        heapq.heappush(gains, item)
-    return found
+            return solver.solved_with(best, key)
+        heapq.heappush(gains, (gain, number, key))
+    return None
 
 
 class _Solver:
