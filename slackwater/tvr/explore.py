@@ -71,6 +71,11 @@ def _carries(form: Relation) -> bool:
     return isinstance(form, (*linear.LINEAR, Union)) or is_inner(form)
 
 
+def _narrows(form: Relation) -> bool:
+    """Is it a projection of what is no such operator, so that there is less of it to keep?"""
+    return isinstance(form, Project) and not _carries(form.input)
+
+
 def is_inner(node: Relation) -> bool:
     """Is it an inner join?"""
     return isinstance(node, Join) and node.how == "inner"
@@ -242,7 +247,7 @@ def affected_keys(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 
 def difference(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """ΔR = R@t' − R@t"""
-    if memo.pruned and _carries(form):
+    if memo.pruned and _carries(form) and not _narrows(form):
         return  # its change follows from those of its inputs, whatever they come from
     after, before = memo.ref(form, WEIGHTED), memo.ref(form, WEIGHTED, old=True)
     yield zset.plus([after, zset.negate(before)])
