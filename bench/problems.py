@@ -18,7 +18,7 @@ from slackwater.stats.rows import Change
 from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.references import Promises
-from slackwater.work.planning import promised
+from slackwater.work.promises import promised
 from slackwater.work.world import World
 
 ROWS = {

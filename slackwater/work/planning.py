@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Table
@@ -11,10 +11,10 @@ from slackwater.planner.problem import Arrival, Problem
 from slackwater.sql.tables import unordered
 from slackwater.stats.rows import Change
 from slackwater.tvr.normal import normalize
-from slackwater.tvr.references import Promises, Reference
 from slackwater.work.costing import BYTES_PER_ROW
 from slackwater.work.house import House
 from slackwater.work.meaning import definition
+from slackwater.work.promises import promised
 from slackwater.work.world import World
 
 Expected = Sequence[Change] | Arrival
@@ -57,18 +57,6 @@ def problem(
         arrivals[id] = expected
     known, told = house.profiling.known(), promised(world, read)
     return Problem(relation, arrivals, tuple(prices), frozenset(due), last_first, known, told)
-
-
-def promised(world: World, sources: Iterable[str]) -> Promises:
-    """The keys and references of some tables."""
-    tables = [t for id in sources if isinstance(t := world.snapshot.get(id), Table)]
-    keys = frozenset((table.id, key.columns) for table in tables for key in table.keys)
-    references = frozenset(
-        Reference(table.id, r.columns, r.table, r.theirs)
-        for table in tables
-        for r in table.references
-    )
-    return Promises(keys, references)
 
 
 def _relation(world: World, query: str) -> Relation:

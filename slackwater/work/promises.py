@@ -96,6 +96,19 @@ def _reference(world: World, table: Table, found: ReferenceDef) -> Reference:
     return Reference(name, ours, other.id, theirs)
 
 
+def promised(world: World, sources: Iterable[str]) -> references.Promises:
+    """The keys of some tables, and references from one to another."""
+    tables = [t for id in sources if isinstance(t := world.snapshot.get(id), Table)]
+    keys = frozenset((table.id, key.columns) for table in tables for key in table.keys)
+    told = frozenset(
+        references.Reference(table.id, r.columns, r.table, r.theirs)
+        for table in tables
+        for r in table.references
+        if r.table != table.id
+    )
+    return references.Promises(keys, told)
+
+
 def relied_on(interval: Interval) -> frozenset[references.Reference]:
     """The references from a source of a view to another that changed, but in which no key both
     came and went. They hold between sources that were read at one moment."""
