@@ -90,7 +90,7 @@ def _line(name: str, made: Plan, seconds: float) -> dict[str, Any]:
 
 # -- what the speed-ups lose
 
-EVERYTHING = Speedups(pruned=False, symmetric=False, left_deep=False)
+EVERYTHING = Speedups(pruned=False, symmetric=False, left_deep=False, prompt=False)
 
 
 def _lost(made: Plan, seconds: float) -> dict[str, Any]:

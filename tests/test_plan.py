@@ -125,6 +125,26 @@ def test_left_deep_merges_lose_little(name: str, last_first: bool) -> None:
     assert fast.cost <= full.cost * 1.12
 
 
+@pytest.mark.parametrize("prices", [(0.3,) * 5 + (1.0,), (1.0, 0.9, 0.5, 0.5, 0.4, 1.0)])
+@pytest.mark.parametrize("name", SMALL)
+def test_work_that_does_not_wait_loses_little(name: str, prices: tuple[float, ...]) -> None:
+    """Changes wait for the next run, for a cheaper one and for the result; for a run after the
+    next of the same price they may wait when they are so small that the state costs more."""
+    node = bound(QUERIES[name])
+    changes = tuple(Change(inserts=1000, deletes=100) for _ in prices[1:])
+    arrivals = {scan.source: Arrival(MANY, changes) for scan in node.scans()}
+    problem = Problem(node, arrivals, prices)
+    fast, full = plan(problem), plan(problem, speedups=Speedups(prompt=False))
+    assert full.cost * (1 - 1e-9) <= fast.cost <= full.cost * 1.02
+
+
+def test_work_waits_for_a_run_that_costs_less() -> None:
+    """Whatever comes first is worked on where that is cheapest before the result is due."""
+    made = plan(_problem((1.0, 1.0, 1.0, 0.1, 1.0)))
+    assert made.by_run[3] > 0
+    assert made.by_run[:3] == (0, 0, 0)
+
+
 def test_without_symmetry_rules_fire_for_each_interval() -> None:
     problem = _problem((0.3, 0.3, 1.0))
     once, each = plan(problem), plan(problem, speedups=Speedups(symmetric=False))

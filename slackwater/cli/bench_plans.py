@@ -24,6 +24,7 @@ def planning(
     pruning: Annotated[bool, typer.Option(help="Leave out ways that seldom pay.")] = True,
     symmetry: Annotated[bool, typer.Option(help="Explore one interval for all.")] = True,
     left_deep: Annotated[bool, typer.Option(help="Merge changes one after the other.")] = True,
+    prompt: Annotated[bool, typer.Option(help="Work waits for the next run at most.")] = True,
     scenario: Annotated[str, typer.Option(help="pdw (one result) or ivm (one at each).")] = "pdw",
     keys: Annotated[bool, typer.Option(help=KEYS)] = False,
     full_search: Annotated[
@@ -37,7 +38,7 @@ def planning(
     from bench.planning import Settings, run
     from slackwater.planner.plan import Speedups
 
-    speedups = Speedups(pruning, symmetry, left_deep)
+    speedups = Speedups(pruning, symmetry, left_deep, prompt)
     settings = Settings(
         queries=names(queries),
         points=points,

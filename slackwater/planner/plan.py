@@ -111,6 +111,7 @@ class Speedups:
     pruned: bool = True  # without ways that seldom pay
     symmetric: bool = True  # what holds between two points holds between all
     left_deep: bool = True  # changes are merged one after the other
+    prompt: bool = True  # work waits only for a result, or for a run where it costs less
 
 
 FAST = Speedups()
@@ -180,7 +181,7 @@ def _planned(
         intervals = _intervals(problem, speedups)
         memos = {interval: explored() if n else first for n, interval in enumerate(intervals)}
     done = time.perf_counter()
-    timeline = Timeline(first, problem, speedups.left_deep, memos)
+    timeline = Timeline(first, problem, speedups.left_deep, speedups.prompt, memos)
     if engines:
         found = placed(timeline, possible(engines, model, problem.query), _wanted(timeline))
     else:

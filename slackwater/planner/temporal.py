@@ -13,7 +13,7 @@ input, so they are settled from the cheapest up, as by Dijkstra (Knuth 1977): ea
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +36,10 @@ ByEngine = tuple[float, ...]
 """A cost on each engine and, last, in a run that does nothing: there is no way to do it there."""
 IDLE = -1
 """The engine of a run that does nothing."""
+WAITS = 2
+"""Work on what changes is done in so many of the runs that cost the same, from the first on that it
+is possible in. It may wait for the next, to share with it what both read; for one after that it
+was not seen to pay."""
 CLEARLY = 1 - 1e-12
 """Sums of the same costs in another order differ by less than by this factor."""
 
@@ -90,31 +94,46 @@ class Graph:
         self.loads = [_by_engine(costs.load(t, timeline) for costs in engines) for t in self.nodes]
         self.ranks = timeline.memo.ranks()
         self.groups = [timeline.memo.group(t.ref).id for t in self.nodes]
-        self.users = self._users()
         self.contents = self._contents()
+        self._prompt = timeline.prompt
+        self._look_from_inputs()
 
     def on(self, where: Sequence[int]) -> Graph:
         """The same with other engines for the runs."""
         other = copy(self)
         other.where = tuple(where)
-        other.users = other._users()
+        other._look_from_inputs()
         return other
 
-    def _users(self) -> list[list[Use]]:
-        """By number, the ways that take a relation."""
-        runs = len(self.weights)
-        found: list[list[Use]] = [[] for _ in self.nodes]
+    def _look_from_inputs(self) -> None:
+        """The ways that take a relation, and the runs in which they may: both by its number."""
+        runs, results = len(self.weights), self.problem.results
+        waits = WAITS if self._prompt else runs
+        open_from = [self._open(point, waits) for point in self.problem.points]
+        always = self._open(0, runs)
+        self.users: list[list[Use]] = [[] for _ in self.nodes]
+        takers: list[set[frozenset[int]]] = [set() for _ in self.nodes]
         for i, ways in enumerate(self.ways):
+            node = self.nodes[i]
+            own = open_from[node.point] if node.end else always
             for way in ways:
-                use = (
-                    i * runs,
-                    self.spent(way.costs),
-                    tuple(below * runs for below in way.inputs),
-                    way,
-                )
+                inputs = tuple([below * runs for below in way.inputs])
+                use = (i * runs, self._spent(way.costs, own), inputs, way)
                 for below in dict.fromkeys(way.inputs):
-                    found[below].append(use)
-        return found
+                    self.users[below].append(use)
+                    takers[below].add(own)
+        self.used = [sorted(frozenset(results).union(*own)) for own in takers]
+
+    def _open(self, point: int, most: int) -> frozenset[int]:
+        """The runs in which what is there from a point on may be computed: those with a result, and
+        others unless so many before them are on the same engine and cost no more."""
+        found: list[int] = []
+        for run in self.problem.points[point:]:
+            weight, engine = self.weights[run], self.where[run]
+            alike = [r for r in found if self.where[r] == engine and self.weights[r] <= weight]
+            if engine != IDLE and (run in self.problem.results or len(alike) < most):
+                found.append(run)
+        return frozenset(found)
 
     def _contents(self) -> list[int]:
         """By number, the first of the relations that have the same rows, with weights or not."""
@@ -148,13 +167,10 @@ class Graph:
             self.nodes.append(timed)
         return self.numbers[timed]
 
-    def runs(self, i: int) -> range:
-        """The runs in which a relation can be there."""
-        return self.problem.points[self.nodes[i].point :]
-
-    def spent(self, costs: ByEngine) -> tuple[float, ...]:
-        """What counts of a cost in each run, on its engine."""
-        return tuple([w * costs[e] for w, e in zip(self.weights, self.where, strict=True)])
+    def _spent(self, costs: ByEngine, runs: Collection[int]) -> tuple[float, ...]:
+        """What counts of a cost in each of some runs, on its engine; elsewhere it is ruled out."""
+        every = enumerate(zip(self.weights, self.where, strict=True))
+        return tuple([w * costs[e] if run in runs else inf for run, (w, e) in every])
 
 
 def weights(problem: Problem) -> tuple[float, ...]:
@@ -194,12 +210,14 @@ class Assignment:
         known: list[int] = []
         for i in range(len(graph.nodes)):
             cost, alone = graph.reads.get(i), [way for way in graph.ways[i] if not way.inputs]
-            for run in graph.runs(i):
-                at = i * self._runs + run
+            for run in graph.used[i]:
+                if run < graph.nodes[i].point:
+                    continue
+                at, weight, engine = i * self._runs + run, graph.weights[run], graph.where[run]
                 if cost is not None:
-                    self._take(at, graph.spent(cost)[run], None, known)
+                    self._take(at, weight * cost[engine], None, known)
                 for way in alone:
-                    self._take(at, graph.spent(way.costs)[run], way, known)
+                    self._take(at, weight * way.costs[engine], way, known)
         self._settle(known, inf)
 
     def keeping(self, key: Key) -> Assignment:
@@ -261,7 +279,7 @@ class Assignment:
         them, as long as these cost less than `most`. This is where planning spends its time, hence
         one loop."""
         graph, runs, costs, steps = self._graph, self._runs, self._costs, self._steps
-        users, push, pop = graph.users, heapq.heappush, heapq.heappop
+        users, used, push, pop = graph.users, graph.used, heapq.heappush, heapq.heappop
         weighted = list(zip(graph.weights, graph.where, strict=True))
         waiting = [(costs[at], at) for at in known]
         heapq.heapify(waiting)
@@ -283,7 +301,9 @@ class Assignment:
                         push(waiting, (whole, target))
             weight, engine = weighted[run]
             saved, loads = cost + weight * graph.saves[i][engine], graph.loads[i]
-            for later in range(run + 1, runs):
+            for later in used[i]:
+                if later <= run:
+                    continue
                 weight, engine = weighted[later]
                 target, whole = i * runs + later, saved + weight * loads[engine]
                 if whole < costs[target] * CLEARLY:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from slackwater.planner.problem import Problem, Span, array
 from slackwater.stats.amounts import Amount, least
-from slackwater.tree import Node
 from slackwater.tvr import zset
 from slackwater.tvr.memo import (
     CHANGED,
@@ -23,19 +21,16 @@ from slackwater.tvr.memo import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Timed(Node):
-    """A group of the memo at a place of the timeline: between two of its points."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Timed:
+    """A group of the memo at a place of the timeline: between two of its points. A timeline has one
+    for each place."""
 
     ref: Ref
     start: int
     end: int
-
-    @cached_property
-    def point(self) -> int:
-        """From when on it can be computed."""
-        trait = self.ref.trait
-        return self.start if trait.old and trait.wanted is None else self.end
+    point: int
+    """From when on it can be computed."""
 
 
 class Costs(Protocol):
@@ -58,15 +53,18 @@ class Costs(Protocol):
 class Timeline:
     """The memo along the points of a problem. It is the same at every interval; where that is not
     taken for granted, there is one for each in `memos`. Unless merges are `left_deep`, rows also
-    follow from those before the last change, and changes are put together from several."""
+    follow from those before the last change, and changes are put together from several; unless
+    work is `prompt`, it may wait for any later run."""
 
     memo: Memo
     problem: Problem
     left_deep: bool = True
+    prompt: bool = True
     memos: Mapping[tuple[int, int], Memo] = field(default_factory=dict)
     _spans: dict[tuple[int, int], Span] = field(default_factory=dict, repr=False)
     _counts: dict[tuple[Span, Ref], Amount] = field(default_factory=dict, repr=False)
     _timed: dict[tuple[Ref, int, int], Timed] = field(default_factory=dict, repr=False)
+    _placed: dict[tuple[Ref, int, int], Timed] = field(default_factory=dict, repr=False)
     _in_two: dict[Ref, Member] = field(default_factory=dict, repr=False)
 
     def timed(self, ref: Ref, start: int, end: int) -> Timed:
@@ -81,13 +79,21 @@ class Timeline:
     def _named(self, ref: Ref, start: int, end: int) -> Timed:
         trait = ref.trait
         if not self.memo.changes(ref.tvr.node) and trait.wanted is None:
-            return Timed(ref, 0, 0)
+            return self._place(ref, 0, 0)
         if trait.wanted is not None or _is_change(ref):
-            return Timed(ref, start, end)
+            return self._place(ref, start, end)
         point = start if trait.old else end
         if point == 0:
-            return Timed(self._at(ref, old=True), 0, min(1, len(self.problem.prices) - 1))
-        return Timed(self._at(ref, old=False), point - 1, point)
+            return self._place(self._at(ref, old=True), 0, min(1, len(self.problem.prices) - 1))
+        return self._place(self._at(ref, old=False), point - 1, point)
+
+    def _place(self, ref: Ref, start: int, end: int) -> Timed:
+        key = (ref, start, end)
+        found = self._placed.get(key)
+        if found is None:
+            point = start if ref.trait.old and ref.trait.wanted is None else end
+            found = self._placed[key] = Timed(ref, start, end, point)
+        return found
 
     def _at(self, ref: Ref, old: bool) -> Ref:
         return ref.at(Trait(ref.trait.kind, old))
@@ -103,7 +109,7 @@ class Timeline:
                 yield self._put_together(timed, middle)
         elif not timed.ref.trait.old:
             for start in range(timed.end - 1):
-                yield from self._members(timed, Timed(timed.ref, start, timed.end))
+                yield from self._members(timed, self._place(timed.ref, start, timed.end))
 
     def _members(self, timed: Timed, at: Timed) -> Iterator[tuple[Member, Timed, list[Timed]]]:
         """By the rules, at an interval; at longer ones than its own, those that follow a change."""
@@ -118,7 +124,7 @@ class Timeline:
         if ref not in self._in_two:
             earlier = ref.at(Trait(ref.trait.kind, old=True))
             self._in_two[ref] = Member("put_together", "", zset.plus([earlier, ref]))
-        parts = [Timed(ref, timed.start, middle), Timed(ref, middle, timed.end)]
+        parts = [self._place(ref, timed.start, middle), self._place(ref, middle, timed.end)]
         return self._in_two[ref], timed, parts
 
     def is_source(self, timed: Timed) -> bool:
