@@ -133,7 +133,8 @@ def played(
         learned.teach(db)
         different = {c.name: c for c in (batch, *courses.values())}
         Progress(db, {name: text}, list(different.values())).run(arrivals)
-    return [line(name, plan, course, batch) | {"case": case} for case, plan, course in own]
+        tables = {table.id: table.name for table in db.catalog.snapshot().tables()}
+    return [line(name, plan, course, batch, tables) | {"case": case} for case, plan, course in own]
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,15 @@ def planned(pacing: Pacing, constraints: Sequence[float], approaches: Sequence[s
     return found
 
 
-def line(name: str, plan: Plan, course: Course, batch: Course) -> dict[str, Any]:
-    """What a plan took, beside what was expected."""
-    paces = {f"{number}:{source[:9]}": pace for (number, source), pace in plan.found.paces.items()}
+def line(
+    name: str, plan: Plan, course: Course, batch: Course, tables: Mapping[str, str]
+) -> dict[str, Any]:
+    """What a plan took, beside what was expected. Paces are by subplan and by what it reads: tables
+    by their names, other subplans by number."""
+    paces = {
+        f"{number}:{tables.get(source, source)}": pace
+        for (number, source), pace in plan.found.paces.items()
+    }
     return {
         "query": name,
         "partly": name in PARTLY,
