@@ -403,8 +403,10 @@ class Taking:
     def __init__(self, seconds: float, error: float = 0.0) -> None:
         self._seconds = seconds
         self._error = error
+        self.asked = 0
 
     def __call__(self, house: Any, names: Sequence[str], more: Mapping[str, float]) -> Expectation:
+        self.asked += 1
         takes = self._seconds * sum(more.values())
         return Expectation(takes, takes, self._error * takes)
 
@@ -432,6 +434,27 @@ def test_it_is_said_sooner_by_as_much_as_expectations_were_off(
     assert bool(found) is warned
     for event in found:
         assert event["expected_seconds"] < 21.5 < event["at_most_seconds"]
+
+
+def test_what_is_far_from_too_long_is_not_worked_out_again(
+    db: Warehouse, clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless more rows come than before: three seconds a result, then three hundred."""
+    monkeypatch.setattr(risks, "expected", taking := Taking(0.001))
+    view(db, "report", schedule="every 3 hours", within="100 seconds")
+    for hour in range(9):
+        clock.at(f"2026-01-05 {hour + 1:02}:00", partial(sell, db, 1000))
+    run(db, "2026-01-05 09:30")
+    asked = taking.asked
+    assert asked <= 4  # of thirteen looks
+    assert events(db, "goal_at_risk", "report") == []
+    for hour in range(9, 12):
+        clock.at(f"2026-01-05 {hour + 1:02}:00", partial(sell, db, 100_000))
+    run(db, "2026-01-05 15:30")
+    assert taking.asked > asked
+    found = events(db, "goal_at_risk", "report")
+    assert found
+    assert all(e["at_most_seconds"] > 100 for e in found)
 
 
 # -- early runs

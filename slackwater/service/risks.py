@@ -2,23 +2,27 @@
 
 More rows may come than are predicted, and take longer than is expected: by as much as predictions
 and expectations were off before, a warning comes sooner.
+
+To work out what a refresh will take costs as much as to plan it. Where the last answer was far from
+what is allowed, and nothing has grown since, it is not worked out again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import Event
 from slackwater.service.arriving import Arriving
 from slackwater.service.desk import Desk
-from slackwater.service.goals import within_seconds
+from slackwater.service.goals import GOAL, within_seconds
 from slackwater.service.told import AT_RISK
 from slackwater.service.words import seconds
 from slackwater.timing import EveryRows
 from slackwater.work.expecting import Expectation, expected
+from slackwater.work.pacing import rows_now
 from slackwater.work.standing import Standing
 from slackwater.work.waiting import base_tables, waiting
 from slackwater.work.world import World
@@ -29,8 +33,22 @@ LOOKS = 4
 MARGIN = 1.0
 """So many times the error of predictions is added to the rows to come."""
 
-Takes = Callable[[float], Expectation]
-"""What the next results will take, with a margin for the rows to come."""
+FAR = 4.0
+"""What takes less than this part of what is allowed is far from taking too long."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What views refreshed together were expected to take at most, and on what that rests: by
+    table, the rows that it has, and by view and table, those that will have changed."""
+
+    most: float
+    sizes: Mapping[object, float]
+
+    def at_most(self, sizes: Mapping[object, float]) -> float:
+        """With other sizes: no more than in proportion to what has grown most."""
+        grown = (n / max(1.0, self.sizes.get(key, 0.0)) for key, n in sizes.items())
+        return self.most * max(1.0, *grown)
 
 
 class Risks:
@@ -40,6 +58,7 @@ class Risks:
         self._desk = desk
         self._arriving = arriving
         self._looked: dict[str, tuple[datetime, int]] = {}  # by view: the interval, the look
+        self._answers: dict[Hashable, Answer] = {}  # by views that are refreshed together
 
     def look(self, standings: Sequence[Standing], now: datetime) -> None:
         """Warn of goals that will be missed, once for each result."""
@@ -48,7 +67,7 @@ class Risks:
             asking = [s for s in group if "within" in s.options]
             times = [self._is_time(found, now) for found in asking]
             if any(times):
-                self._check(asking, due, partial(self._takes, group, due, now))
+                self._check(group, asking, due, now)
 
     def _is_time(self, found: Standing, now: datetime) -> bool:
         """Is this another of the looks between two results?"""
@@ -73,17 +92,14 @@ class Risks:
     def _world(self) -> World:
         return World(self._desk.house, self._desk.house.catalog.snapshot(), defining=True)
 
-    def _takes(
+    def _coming(
         self, group: Sequence[Standing], due: datetime | None, now: datetime, margin: float
-    ) -> Expectation:
-        """What the refresh of all that is due together is expected to take."""
-        names = [found.view.name for found in group]
+    ) -> dict[str, float]:
+        """The rows to come to tables by the due time, with a margin."""
         if due is None:
-            coming = self._missing(group[0])
-        else:
-            tables = base_tables(self._world(), *(found.view for found in group))
-            coming = {table.id: self._arriving.rows(table, now, due, margin) for table in tables}
-        return expected(self._desk.house, names, coming)
+            return self._missing(group[0])
+        tables = base_tables(self._world(), *(found.view for found in group))
+        return {table.id: self._arriving.rows(table, now, due, margin) for table in tables}
 
     def _missing(self, found: Standing) -> dict[str, float]:
         """Rows that its tables still lack, each as many as its share of what has come."""
@@ -93,12 +109,58 @@ class Risks:
         whole = sum(here.values()) or len(here)
         return {id: left * (rows or 1) / whole for id, rows in here.items()}
 
-    def _check(self, asking: Sequence[Standing], due: datetime | None, takes: Takes) -> None:
-        most = takes(MARGIN).at_most_seconds
+    def _check(
+        self,
+        group: Sequence[Standing],
+        asking: Sequence[Standing],
+        due: datetime | None,
+        now: datetime,
+    ) -> None:
+        coming = self._coming(group, due, now, MARGIN)
+        allowed = {found.view.id: within_seconds(self._desk.house, found) for found in asking}
+        least = min((w for w in allowed.values() if w is not None), default=None)
+        if least is None or self._is_far(group, coming, least):
+            return
+        most = self._takes(group, coming).at_most_seconds
+        self._answers[_known_as(group)] = Answer(most, self._sizes(group, coming))
         for found in asking:
-            within = within_seconds(self._desk.house, found)
+            within = allowed[found.view.id]
             if within is not None and most > within and not self._was_said(found, due):
-                self._warn(found, due, within, min(most, takes(0.0).seconds), most)
+                takes = self._takes(group, self._coming(group, due, now, 0.0)).seconds
+                self._warn(found, due, within, min(most, takes), most)
+
+    def _takes(self, group: Sequence[Standing], coming: Mapping[str, float]) -> Expectation:
+        """What the refresh of all that is due together is expected to take."""
+        return expected(self._desk.house, [found.view.name for found in group], coming)
+
+    def _is_far(
+        self, group: Sequence[Standing], coming: Mapping[str, float], allowed: float
+    ) -> bool:
+        """Was it far from too long, by an earlier answer and by the last results, and has nothing
+        grown so much since that it could be otherwise?"""
+        before = self._answers.get(_known_as(group))
+        if (
+            before is None
+            or not before.most
+            or FAR * max(before.most, *map(self._latency, group)) > allowed
+        ):
+            return False
+        return FAR * before.at_most(self._sizes(group, coming)) <= allowed
+
+    def _latency(self, found: Standing) -> float:
+        """Seconds from when a view's last result was due until it was there."""
+        events = self._desk.house.catalog.events(relation=found.view.id, kind=GOAL, limit=1)
+        return max((float(e.body.get("latency_seconds") or 0.0) for e in events), default=0.0)
+
+    def _sizes(self, group: Sequence[Standing], coming: Mapping[str, float]) -> dict[object, float]:
+        """Of the tables, and of what will have changed of each when a view is refreshed."""
+        world = self._world()
+        tables = base_tables(world, *(found.view for found in group))
+        sizes: dict[object, float] = {t.id: float(rows_now(world, t.id)) for t in tables}
+        for found in group:
+            for id, rows in waiting(world, found.view, found.marks).items():
+                sizes[found.view.id, id] = rows + coming.get(id, 0.0)
+        return sizes
 
     def _was_said(self, found: Standing, due: datetime | None) -> bool:
         events = self._desk.house.catalog.events(relation=found.view.id, kind=EVENT, limit=1)
@@ -138,6 +200,11 @@ def _together(
         elif isinstance(found.schedule, EveryRows):
             yield None, [found]
     yield from groups.items()
+
+
+def _known_as(group: Sequence[Standing]) -> Hashable:
+    """Views, and how they are computed."""
+    return tuple((found.view.id, found.view.sql, found.view.form) for found in group)
 
 
 def _name(found: Standing, due: datetime | None) -> str:
