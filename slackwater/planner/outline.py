@@ -6,7 +6,7 @@ change and its rows, with and without its state: what they do is what it costs, 
 they read are what it asks of the operators below.
 
 A join is taken as it is, or around an input that changes, with the parts that it is joined with as
-operators of their own.
+operators of their own: other inputs joined, or one of which a condition leaves out rows.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Outline:
             return
         for join in self._joins(node):
             for pivot in self._pivots(join, self.pivots[depth]):
-                form = around(join, pivot)
+                form = around(join, pivot, sides=True)
                 if form is not None and parts(form):
                     yield self._cut(node, {join: form}, depth)
 

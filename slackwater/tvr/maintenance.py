@@ -130,9 +130,8 @@ def _around_wanted(join: Join, wanted: Collection[str]) -> Project | None:
     """A join around the input most of whose parts are wanted; None where none is."""
     if not wanted:
         return None
-    found = [
-        higher_order.around(join, i) for i in range(len(higher_order.spread(join).inner.inputs))
-    ]
+    inputs = higher_order.spread(join).inner.inputs
+    found = [higher_order.around(join, i, sides=True) for i in range(len(inputs))]
     counts = [
         0 if form is None else sum(p.digest() in wanted for p in higher_order.parts(form))
         for form in found

@@ -22,7 +22,7 @@ from slackwater.algebra.expr import (
     substitute,
     used_columns,
 )
-from slackwater.algebra.relation import Filter, Join, Project, Relation
+from slackwater.algebra.relation import Filter, Join, Project, Relation, Scan
 from slackwater.tvr.laws.joins import Inner, flatten
 from slackwater.tvr.memo import Memo, Rewrite
 from slackwater.tvr.rules import Operators
@@ -86,6 +86,13 @@ def _leaves_columns_out(node: Relation) -> bool:
     return (isinstance(below, Join) and below.how == "inner") or _leaves_columns_out(below)
 
 
+def _leaves_rows_out(node: Relation) -> bool:
+    """Is it some rows of a stored relation, and not all of them?"""
+    below = list(node.walk())
+    simple = all(isinstance(r, Filter | Project | Scan) for r in below)
+    return simple and any(isinstance(r, Filter) for r in below)
+
+
 def around_changes(memo: Memo, node: Relation) -> Iterator[Relation]:
     """π(R ⋈ S ⋈ T) = π(R ⋈ (S ⋈ T)), around each input that changes, and each part that does"""
     join = node.input if isinstance(node, Project) else node
@@ -114,17 +121,20 @@ def _picked(node: Project, form: Project) -> Project:
     return Project(form.input, exprs, node.names)
 
 
-def around(join: Join, pivot: int) -> Project | None:
-    """An inner join as one of its inputs joined with parts; None where all are single inputs."""
-    return _around(spread(join), join, (pivot,))
+def around(join: Join, pivot: int, sides: bool = False) -> Project | None:
+    """An inner join as one of its inputs joined with parts; None where all are single inputs. With
+    `sides`, an input of which a condition leaves out rows is a part by itself."""
+    return _around(spread(join), join, (pivot,), sides)
 
 
-def _around(whole: Spread, join: Join, middle: tuple[int, ...]) -> Project | None:
+def _around(
+    whole: Spread, join: Join, middle: tuple[int, ...], sides: bool = False
+) -> Project | None:
     """The same around some inputs."""
     found = list(components(whole.inner, *middle))
-    if all(len(part) == 1 for part in found):
+    pieces = [_part(whole, list(middle)), *(_part(whole, part, sides) for part in found)]
+    if not any(isinstance(piece, Part) for piece, _ in pieces[1:]):
         return None
-    pieces = [_part(whole, part) for part in (list(middle), *found)]
     joined, places = _joined(pieces, whole.inner.conditions)
     row = columns(joined.schema)
     names = tuple(f.name for f in join.schema)
@@ -154,10 +164,10 @@ def components(inner: Inner, *middle: int) -> Iterator[list[int]]:
         yield sorted(part)
 
 
-def _part(whole: Spread, part: list[int]) -> Piece:
+def _part(whole: Spread, part: list[int], sides: bool = False) -> Piece:
     """A part as a relation of its own, with the columns that others read."""
     relation, places = _piece(whole.inner, part)
-    if len(part) == 1:
+    if len(part) == 1 and not (sides and _leaves_rows_out(relation)):
         return relation, places
     row = columns(relation.schema)
     order = whole.read_outside(set(places))
