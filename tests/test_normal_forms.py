@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from slackwater.algebra.explain import explain
-from slackwater.algebra.relation import Aggregate, Bag, Join, Relation, Scan
+from slackwater.algebra.expr import conjuncts
+from slackwater.algebra.relation import Aggregate, Bag, Filter, Join, Relation, Scan
 from slackwater.engine.local import LocalEngine
 from slackwater.tvr import zset
 from slackwater.tvr.normal import normalize
@@ -143,3 +144,14 @@ def test_groups_that_are_not_of_partners_alone_stay_above_the_join(text: str) ->
     found = bound(text)
     (join,) = (node for node in found.walk() if isinstance(node, Join))
     assert not any(isinstance(node, Aggregate) for node in join.walk()), explain(found)
+
+
+def test_a_constant_that_has_to_be_computed_keeps_no_condition_above_a_join() -> None:
+    """TPC-H's q14 asks for a month: its first day is plain, its end is computed."""
+    text = """SELECT r.a FROM r, t WHERE r.a = t.a AND r.b >= 5 AND r.b < 5 + 3"""
+    found = normalize(bound(text))
+    (join,) = (node for node in found.walk() if isinstance(node, Join))
+    kept = [node.predicate for node in join.walk() if isinstance(node, Filter)]
+    assert len(kept) == 1
+    assert len(conjuncts(kept[0])) == 2
+    assert not any(isinstance(node, Filter) and join in node.walk() for node in found.walk())

@@ -3,7 +3,8 @@
     σ[p ∧ q ∧ r](R ⋈[c] S) = σ[p](R) ⋈[c ∧ r] σ[q](S)      p over R, q over S, r over both
 
 `FROM r, s WHERE r.a = s.a` is bound as a filter above a join of all with all. Laws look for the
-equalities in the join itself. Conditions that may raise stay where they were written. Inputs are
+equalities in the join itself. Conditions that may raise stay where they were written; constants are
+computed before that, so that `d < DATE '1995-09-01' + INTERVAL 1 MONTH` is none of them. Inputs are
 joined in an order in which each shares a condition with those before it, where there is one.
 """
 
@@ -24,6 +25,7 @@ from slackwater.algebra.expr import (
     shift,
     used_columns,
 )
+from slackwater.algebra.fold import folded
 from slackwater.algebra.relation import Filter, Join, Relation
 from slackwater.sql import build
 from slackwater.tvr import zset
@@ -44,7 +46,7 @@ def push(relation: Relation) -> Relation:
 def _pushed(node: Relation) -> Relation:
     if not (isinstance(node, Filter) and isinstance(node.input, Join)):
         return node
-    parts = [c for part in conjuncts(node.predicate) for c in _factored(part)]
+    parts = [folded(c) for part in conjuncts(node.predicate) for c in _factored(part)]
     quiet = [p for p in parts if _is_quiet(p)]
     joined = _over(node.input, quiet)
     if isinstance(joined, Join) and joined.how == "inner":
