@@ -31,7 +31,7 @@ from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Known, Values
 
 CASES = {"q2": 0.02, "q17": 0.05}
-"""The queries of 3.4.4 with their constraints."""
+"""The queries of 3.4.4 with their constraints. Others may be asked for, with the first one's."""
 RATIOS = (0.2, 0.25, 0.33, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 SPIKES = (1.0, 3.0, 5.0)
 ACCURACY = {
@@ -106,7 +106,7 @@ def bias(settings: Settings, files: dict[str, Path], learned: Learned, say: OnSt
             for _ in range(1 if ratio == 1 else settings.repeat):
                 wrong = replace(own, known=Biased(own.known, known, ratio, rng), _costs={})
                 biased = Pacing(pacing.name, pacing.query, wrong, pacing.most)
-                for plan in planned(biased, [CASES[pacing.name]], settings.paces):
+                for plan in planned(biased, [_constraint(pacing.name)], settings.paces):
                     yield f"bias {ratio:g}", plan
 
     for query in _texts(settings).items():
@@ -126,7 +126,7 @@ def bursts(
             say(f"{query[0]}, {case}", 0, 1)
 
             def planning(pacing: Pacing, case: str = case) -> Iterator[tuple[str, Plan]]:
-                plans = planned(pacing, [CASES[pacing.name]], settings.paces)
+                plans = planned(pacing, [_constraint(pacing.name)], settings.paces)
                 return ((case, plan) for plan in plans)
 
             coming = burst(settings.most, times, at_end)
@@ -135,7 +135,12 @@ def bursts(
 
 
 def _texts(settings: Settings) -> dict[str, str]:
-    return {name: text for name, text in settings.texts().items() if name in CASES}
+    wanted = settings.queries or CASES
+    return {name: text for name, text in settings.texts().items() if name in wanted}
+
+
+def _constraint(query: str) -> float:
+    return CASES.get(query, CASES["q2"])
 
 
 def _gathered(lines: Sequence[Line]) -> list[Line]:
