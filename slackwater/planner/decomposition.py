@@ -58,7 +58,7 @@ class Decomposition:
 
     def __post_init__(self) -> None:
         self.ordered = in_one_order(self.queries)
-        alone = Simulation(cut(self.queries, sharing=False), self.setting)
+        alone = Simulation(cut(self.ordered, sharing=False), self.setting, LADDER)
         self._batch = Search(alone, {}, self.mode, self.most).batch().final
 
     # -- the whole
@@ -79,9 +79,9 @@ class Decomposition:
 
     @cached_property
     def unshared(self) -> Shared:
-        """Nobody shares anything, not even what is equal; joins are in the order of each query."""
-        dag = cut(self.queries, sharing=False)
-        return self._searched(Sharing(self.queries, frozenset()), dag)
+        """Nobody shares anything, not even what is equal."""
+        dag = cut(self.ordered, sharing=False)
+        return self._searched(Sharing(self.ordered, frozenset()), dag)
 
     def best(self) -> Shared:
         """Shared where that is cheapest: pieces are split from the largest down, and what is left
