@@ -3,8 +3,8 @@
 Several courses, each with views and parts of its own over the same tables, go side by side through
 one stream of batches, so that all of them meet the same machine. After each batch each course runs
 the parts whose turn it is, and merges their segments where these have become many; after the last
-one, its results are due. Tables are filled outside of the clocks. Every result is compared with a
-recompute.
+one, results are due, each of all courses in turn. Tables are filled outside of the clocks. Every
+result is compared with a recompute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from slackwater.planner.subplans import Dag, name_of
 from slackwater.work import parts
 from slackwater.work.compacting import compact_one, related
 from slackwater.work.refreshing import advance
-from slackwater.work.reports import RefreshReport
 
 BATCH = "batch"
 """The course where everything waits for the due time."""
@@ -52,6 +51,8 @@ class Course:
     final_cpu: dict[str, float] = field(default_factory=dict)
     turns: dict[str, dict[str, int]] = field(default_factory=dict)
     """By part, the paces of its inputs."""
+    brought: dict[str, float] = field(default_factory=dict)
+    """By part, the seconds that it took to bring it along when results were due."""
     problems: list[str] = field(default_factory=list)
     roots: dict[str, str] = field(default_factory=dict)
     """By query, the part that has its rows, if one has."""
@@ -84,9 +85,11 @@ class Progress:
             if number < count:
                 for course in self._in_turn(number):
                     self._early(course, number, count)
-        self._due(warming)  # whoever comes first opens the files
-        for course in self.courses:
-            self._due(course)
+        for query in self.texts:
+            self._due(warming, query)  # whoever comes first opens the files
+        for number, query in enumerate(self.texts):
+            for course in self._in_turn(number):
+                self._due(course, query)
         for course in self.courses:
             self._check(course)
 
@@ -136,20 +139,18 @@ class Progress:
 
     # -- when results are due
 
-    def _due(self, course: Course) -> None:
-        """One result after the other. What an earlier one has brought along for a later one counts
-        for that, too."""
-        shared: dict[str, RefreshReport] = {}
-        for query in self.texts:
-            needed = self._parts(course.view(query))
-            before = sum(shared[id].seconds for id in needed if id in shared)
-            timer = Timer(self.db)
-            reports = self.db.refresh(course.view(query))
-            wall, cpu = timer.read()
-            shared |= {r.view: r for r in reports if r.mode != "none" and r.view in needed}
-            course.latency[query] = before + wall
-            course.final_cpu[query] = cpu
-            course.cpu += cpu
+    def _due(self, course: Course, query: str) -> None:
+        """One result. What an earlier one has brought along for it counts for it, too."""
+        needed = self._parts(course.view(query))
+        before = sum(seconds for id, seconds in course.brought.items() if id in needed)
+        timer = Timer(self.db)
+        reports = self.db.refresh(course.view(query))
+        wall, cpu = timer.read()
+        done = (r for r in reports if r.mode != "none" and r.view in needed)
+        course.brought |= {report.view: report.seconds for report in done}
+        course.latency[query] = before + wall
+        course.final_cpu[query] = cpu
+        course.cpu += cpu
 
     def _parts(self, view: str) -> set[str]:
         snapshot = self.db.catalog.snapshot()
