@@ -22,6 +22,8 @@ from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
 from slackwater.service.clock import SimulatedClock
 from slackwater.stats.cost import KINDS, PRIOR, Model
 from slackwater.work.experience import Experience
+from slackwater.work.keeper import Decision
+from slackwater.work.keeping import Keeping
 from slackwater.work.refreshing import ways
 from tests.test_budget_views import Expects
 
@@ -208,3 +210,16 @@ def test_states_follow_the_prediction(db: Warehouse, clock: SimulatedClock) -> N
     assert found[3] == (INCREMENTAL, {SUMS, PART})
     assert all(PART not in kept for _, kept in found[5:8])
     assert found[-1] == (INCREMENTAL, {SUMS, PART})
+
+
+def test_what_is_ahead_is_compared_by_what_states_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two decisions may be of different times, and so of different prices. Where neither keeps
+    anything, nothing that is ahead differs (q8 was refreshed by changes for three times the cost of
+    computing it anew)."""
+    keeping = Keeping(None, None, 10**6, anew=False)  # type: ignore[arg-type]
+    monkeypatch.setattr(Keeping, "_serving", lambda self, anew: 10.0)
+    keeping.__dict__["_after_changes"] = Decision(frozenset(), None, (), 0.4, 0.4)
+    keeping.__dict__["_after_anew"] = Decision(frozenset(), None, (), 0.7, 0.7)
+    assert {keeping.seconds_ahead(method) for method in (INCREMENTAL, FULL, PLAIN)} == {7.0}
+    keeping.__dict__["_after_changes"] = Decision(frozenset({"sums"}), None, (), 0.1, 0.4)
+    assert keeping.seconds_ahead(INCREMENTAL) == pytest.approx(7.0 / 4)

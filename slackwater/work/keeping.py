@@ -69,9 +69,12 @@ class Keeping:
 
     def seconds_ahead(self, method: str) -> float:
         """What the refreshes to come take after one by a method: as many of them as states would
-        serve that are all built now."""
+        serve that are all built now. The two decisions may be of different times, when prices were
+        others; so each tells which part of a refresh without states is left with its own."""
         after = self._after_changes if method == INCREMENTAL else self._after_anew
-        seconds = after.seconds_without if method == PLAIN else after.seconds
+        seconds = self._after_anew.seconds_without
+        if method != PLAIN and after.states and after.seconds_without:
+            seconds *= after.seconds / after.seconds_without
         return self._serving(anew=True) * seconds
 
     @property
