@@ -172,9 +172,9 @@ def by_chance(
     methods = [m for m in METHODS if rng.random() < 0.7]
     memo = Memo(problem.changed, *rules_of(methods), rng.random() < 0.5, promises)
     memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
-    timeline, costs = Timeline(memo, problem), ByChance(rng)
+    timeline, costs = Timeline(memo, problem, prompt=rng.random() < 0.5), ByChance(rng)
     wanted = {p: timeline.timed(memo.ref(query, ROWS), max(0, p - 1), p) for p in problem.results}
-    graph = Graph(timeline, [costs], wanted.values())
+    graph = Graph(timeline, [costs], wanted.values(), wanted)
     nodes = [t for i, t in enumerate(graph.nodes) if graph.groups[i] in graph.ranks]
     if rng.random() < 0.5:  # more of those with keys, of which some must be kept apart from others
         nodes = [t for t in nodes if t.ref.trait.wanted is not None] or nodes

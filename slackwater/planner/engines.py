@@ -79,7 +79,7 @@ def unplaced(solution: Solution) -> Placed:
 
 def placed(timeline: Timeline, engines: Sequence[Engine], wanted: dict[int, Timed]) -> Placed:
     """The cheapest plan for some relations, each wanted in a run, over all runs and engines."""
-    graph = Graph(timeline, [e.costs for e in engines], wanted.values())
+    graph = Graph(timeline, [e.costs for e in engines], wanted.values(), wanted)
     keys = tuple((graph.numbers[timed], run) for run, timed in wanted.items())
     return _Placing(graph, keys, engines).best()
 

@@ -94,7 +94,8 @@ def solve(
 ) -> Solution:
     """The cheapest plan for some relations, each wanted in a run, and what it keeps: some always,
     such as what arrives, others where that saves something."""
-    graph = Graph(timeline, [costs], [*wanted.values(), *(timed for timed, _ in always)])
+    asked = {*wanted, *(run for _, run in always)}
+    graph = Graph(timeline, [costs], [*wanted.values(), *(timed for timed, _ in always)], asked)
     keys = tuple((graph.numbers[timed], run) for run, timed in wanted.items())
     return solved(graph, keys, tuple((graph.numbers[timed], run) for timed, run in always))
 

@@ -63,9 +63,14 @@ class Graph:
     engine, of which each run has one."""
 
     def __init__(
-        self, timeline: Timeline, engines: Sequence[Costs], wanted: Iterable[Timed]
+        self,
+        timeline: Timeline,
+        engines: Sequence[Costs],
+        wanted: Iterable[Timed],
+        asked: Collection[int],
     ) -> None:
         self.problem = timeline.problem
+        self._asked = frozenset(asked)  # the runs in which any of them is wanted
         self.where: tuple[int, ...] = (0,) * len(self.problem.prices)
         """The engine of each run, by number, or `IDLE`."""
         self.weights = weights(self.problem)
@@ -107,7 +112,7 @@ class Graph:
 
     def _look_from_inputs(self) -> None:
         """The ways that take a relation, and the runs in which they may: both by its number."""
-        runs, results = len(self.weights), self.problem.results
+        runs = len(self.weights)
         waits = WAITS if self._prompt else runs
         open_from = [self._open(point, waits) for point in self.problem.points]
         always = self._open(0, runs)
@@ -122,16 +127,16 @@ class Graph:
                 for below in dict.fromkeys(way.inputs):
                     self.users[below].append(use)
                     takers[below].add(own)
-        self.used = [sorted(frozenset(results).union(*own)) for own in takers]
+        self.used = [sorted(self._asked.union(*own)) for own in takers]
 
     def _open(self, point: int, most: int) -> frozenset[int]:
-        """The runs in which what is there from a point on may be computed: those with a result, and
-        others unless so many before them are on the same engine and cost no more."""
+        """The runs in which what is there from a point on may be computed: those in which something
+        is wanted, and others unless so many before them are on the same engine and cost no more."""
         found: list[int] = []
         for run in self.problem.points[point:]:
             weight, engine = self.weights[run], self.where[run]
             alike = [r for r in found if self.where[r] == engine and self.weights[r] <= weight]
-            if engine != IDLE and (run in self.problem.results or len(alike) < most):
+            if engine != IDLE and (run in self._asked or len(alike) < most):
                 found.append(run)
         return frozenset(found)
 
