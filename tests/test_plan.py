@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -11,8 +12,12 @@ from slackwater import Warehouse
 from slackwater.algebra.relation import Join, Relation, Scan
 from slackwater.engine.compare import compare
 from slackwater.errors import StateError, UserError
+from slackwater.planner.costs import Seconds
 from slackwater.planner.plan import METHODS, Plan, Speedups, plan
 from slackwater.planner.problem import Arrival, Problem
+from slackwater.planner.states import solve
+from slackwater.planner.timeline import Timeline
+from slackwater.stats.cost import Model
 from slackwater.stats.rows import Change
 from slackwater.tvr.memo import CHANGED, ROWS, Memo, Ref, Rule
 from slackwater.tvr.rules import Operators
@@ -302,3 +307,15 @@ def test_a_rule_of_ones_own_takes_part() -> None:
     assert "ours" in made.methods()
     assert "Scan joined" in made.text()
     assert made.cost < plan(problem).cost
+
+
+def test_what_is_kept_always_can_be_computed_in_its_run_however_late() -> None:
+    """Work that does not wait left a relation without any way that was to be kept later."""
+    problem = _problem((0.3, 0.3, 0.3, 0.3, 1.0))
+    memo = plan(problem).memo
+    timeline = Timeline(memo, problem)
+    result = memo.ref(problem.query, ROWS)
+    first, last = timeline.timed(result, 0, 1), timeline.timed(result, 3, 4)
+    made = solve(timeline, Seconds(Model()), {4: last}, [(first, 3)])
+    assert made.cost < inf
+    assert made.steps()[made.graph.numbers[first], 3].way is not None
