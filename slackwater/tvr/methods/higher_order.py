@@ -132,9 +132,11 @@ def _around(
 ) -> Project | None:
     """The same around some inputs."""
     found = list(components(whole.inner, *middle))
-    pieces = [_part(whole, list(middle)), *(_part(whole, part, sides) for part in found)]
-    if not any(isinstance(piece, Part) for piece, _ in pieces[1:]):
+    parts_found = [_part(whole, part, sides) for part in found]
+    several = any(len(part) > 1 for part in found)
+    if not several and not (sides and any(isinstance(piece, Part) for piece, _ in parts_found)):
         return None
+    pieces = [_part(whole, list(middle)), *parts_found]
     joined, places = _joined(pieces, whole.inner.conditions)
     row = columns(joined.schema)
     names = tuple(f.name for f in join.schema)
