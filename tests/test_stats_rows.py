@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -59,6 +59,38 @@ def test_a_filter_keeps_its_share_and_updates_may_cross_it() -> None:
 def test_a_range_is_known_by_its_bounds() -> None:
     assert estimate("SELECT * FROM r WHERE a < 25", R, r_a=100).before == pytest.approx(250)
     assert estimate("SELECT * FROM r WHERE 25 < a", R, r_a=100).before == pytest.approx(750)
+
+
+@pytest.mark.parametrize(
+    ("having", "value"),
+    [
+        ("count(*) > 14", lambda own: len(own) > 14),
+        ("count(a) < 5", lambda own: len(own) < 5),
+        ("sum(a) > 800", lambda own: sum(own) > 800),
+        ("200 > sum(a)", lambda own: sum(own) < 200),
+        ("avg(a) >= 60", lambda own: sum(own) / len(own) >= 60),
+        ("sum(a) > 2000", lambda own: sum(own) > 2000),
+    ],
+)
+def test_conditions_on_groups_keep_what_chance_gives(
+    having: str, value: Callable[[list[int]], bool], rng: random.Random
+) -> None:
+    """A third was kept of all of these: of a few groups in a million as of nearly all."""
+    groups: dict[int, list[int]] = {}
+    for _ in range(20_000):
+        groups.setdefault(rng.randrange(2000), []).append(rng.randrange(101))
+    text = f"SELECT k FROM r GROUP BY k HAVING {having}"
+    found = estimate(text, {"r": Rows(20_000)}, r_k=2000, r_a=100).before
+    real = sum(value(own) for own in groups.values())
+    assert real / 2 - 15 <= found <= 2 * real + 15
+
+
+def test_counts_take_few_values() -> None:
+    """As TPC-H's q13: most customers have about ten orders, and none has a thousand."""
+    text = "SELECT n, count(*) FROM (SELECT k, count(*) AS n FROM r GROUP BY k) GROUP BY n"
+    found = estimate(text, {"r": Rows(1e6, Change(inserts=1e4))}, r_k=1e5)
+    assert 10 < found.before < 40
+    assert found.change.rows < 80
 
 
 def test_saturated_groups_are_updated() -> None:
@@ -207,6 +239,8 @@ QUERIES_OF_ALL_KINDS = (
     "SELECT * FROM r ORDER BY a LIMIT 10",
     "SELECT sum(a) FROM r",
     "SELECT a, k, count(*) FROM r GROUP BY CUBE (a, k)",
+    "SELECT k, sum(a) FROM r GROUP BY k HAVING sum(a) > 90 AND count(*) < 4",
+    "SELECT n, count(*) FROM (SELECT k, count(*) AS n FROM r GROUP BY k) GROUP BY n",
 )
 
 

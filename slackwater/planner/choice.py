@@ -25,8 +25,11 @@ FUTURE = 10
 """So many refreshes to come count as like this one."""
 UNSURE = 1.25
 """So much dearer than expected may states turn out for which something is built."""
-TIE = 0.05
-"""Seconds that make no difference: then changes are followed, which keeps the log of changes."""
+TIE = 0.025
+"""Seconds that make no difference: then changes are followed, which keeps the log of changes. It is
+about what binding and committing a small refresh vary by."""
+WORTH = 0.05
+"""Seconds that a refresh must save before something is built for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +92,4 @@ def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: 
     with_them = cheapest(candidates, HIGHER_ORDER)
     if chosen.method != INCREMENTAL or with_them == inf:
         return False
-    return FUTURE * (chosen.cpu - UNSURE * with_them - TIE) > cost
+    return FUTURE * (chosen.cpu - UNSURE * with_them - WORTH) > cost

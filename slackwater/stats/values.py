@@ -11,7 +11,9 @@ from typing import Protocol
 import numpy as np
 
 from slackwater.algebra.expr import (
+    AggCall,
     Call,
+    Cast,
     Column,
     Expr,
     Literal,
@@ -32,6 +34,7 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.stats.amounts import least, most
+from slackwater.stats.spread import Spread, of_average, of_count, of_sum
 from slackwater.tvr.restrict import equal_sides
 from slackwater.types import BOOLEAN
 
@@ -128,6 +131,33 @@ def origin(node: Relation, expr: Expr) -> tuple[Scan, str] | None:
     return None
 
 
+def uncast(expr: Expr) -> Expr:
+    """What an expression is a cast of, or itself."""
+    while isinstance(expr, Cast):
+        expr = expr.arg
+    return expr
+
+
+def aggregated(node: Relation, expr: Expr) -> tuple[Aggregate, AggCall] | None:
+    """The groups, and what is computed of each, that an expression over a relation's row is."""
+    while isinstance(expr := uncast(expr), Column):
+        match node:
+            case Aggregate(_, keys, aggs):
+                place = expr.index - len(keys)
+                return (node, aggs[place]) if keys and place >= 0 else None
+            case Project(below, exprs):
+                node, expr = below, exprs[expr.index]
+            case Join(left, right) if expr.index >= left.width:
+                node, expr = right, shift(expr, -left.width)
+            case Join() | Filter() | Window() | Bag():
+                if expr.index >= node.inputs[0].width:
+                    return None
+                node = node.inputs[0]
+            case _:
+                return None
+    return None
+
+
 @dataclass(frozen=True)
 class Domain:
     """Distinct values and selectivities over relations whose sizes are known."""
@@ -175,6 +205,9 @@ class Domain:
                 return self._of(node.input, node.exprs[i])
             case Aggregate() if i < len(node.keys):
                 return self._of(node.input, node.keys[i])
+            case Aggregate() if node.aggs[i - len(node.keys)].name == "count" and node.keys:
+                counts = of_count(self._rows_of_groups(node)).whole_numbers
+                return least(counts, self.count(node))
             case Expand():
                 return most(*(self._of(node.input, p[i]) for p in node.projections)) + 1
             case Join() if i >= node.left.width:
@@ -264,6 +297,26 @@ class Domain:
         found = origin(node, expr)
         return None if found is None else self.known.values(found[0].source, found[1])
 
+    def _spread(self, node: Relation, expr: Expr) -> Spread | None:
+        """How the values of an expression are spread, if it is a count, sum or average of groups
+        and that is known of its argument."""
+        found = aggregated(node, expr)
+        if found is None:
+            return None
+        (groups, call), rows = found, self._rows_of_groups(found[0])
+        if call.distinct or call.where is not None:
+            return None
+        if call.name == "count":
+            return of_count(rows)
+        of = {"sum": of_sum, "avg": of_average}.get(call.name)
+        known = self._stored(groups.input, uncast(call.args[0])) if of else None
+        if of is None or known is None or known.low is None or known.high is None:
+            return None
+        return of(rows, known.low, known.high)
+
+    def _rows_of_groups(self, node: Aggregate) -> float:
+        return self.count(node.input) / most(1.0, self.count(node))
+
     def _nulls(self, node: Relation, expr: Expr) -> float:
         if not expr.nullable:
             return 0.0
@@ -272,10 +325,13 @@ class Domain:
 
     def _between(self, node: Relation, call: Call) -> float:
         """The share of a range that a bound leaves; a third where either is not known."""
-        (left, right), name = call.args, call.name
+        (left, right), name = map(uncast, call.args), call.name
         if isinstance(left, Literal):
             left, right, name = right, left, name.translate(str.maketrans("<>", "><"))
         known, bound = self._stored(node, left), number(right)
+        if bound is not None and (spread := self._spread(node, left)) is not None:
+            above = spread.above(bound)
+            return 1 - above if "<" in name else above
         if known is None or bound is None or known.low is None or known.high is None:
             return RANGE
         width = known.high - known.low
