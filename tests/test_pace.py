@@ -12,7 +12,7 @@ import pytest
 from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.errors import UserError
 from slackwater.planner.pace import LADDER, MODES, Goal, Search, nearest_goal
-from slackwater.planner.simulation import Inflow, Setting, Simulation, schedule
+from slackwater.planner.simulation import NOTHING, Inflow, Setting, Simulation, schedule
 from slackwater.planner.subplans import Dag, cut, is_subplan
 from slackwater.sql.bind import bind, context
 from slackwater.sql.tables import unordered
@@ -99,6 +99,29 @@ def test_paths_are_inputs_of_subplans() -> None:
 
 
 # -- costs
+
+
+def test_who_reads_less_often_than_is_written_reads_rows_again_and_again() -> None:
+    """Sums by customer: nearly all change in each of ten runs, and a reader at the end has ten
+    changes of each before it, not one."""
+    text = "SELECT customer, count(*) AS n FROM sales GROUP BY customer"
+    found = simulation({"q": f"SELECT n, count(*) AS k FROM ({text}) GROUP BY n"}, sharing=False)
+    search = Search(found, {}, "paths")
+    below, reader = (0, "sales"), (1, "#0")
+    assert set(search.paths) == {below, reader}
+    often = search.cost(1, {below: 10, reader: 1})
+    once = search.cost(1, {below: 1, reader: 1})
+    assert often.final > 1.5 * once.final
+    assert often.total > once.total
+    assert found.backlog(0, 10, 10) == found.backlog(0, 1, 1) == NOTHING
+    assert found.backlog(0, 10, 2).final < found.backlog(0, 10, 1).final
+
+
+def test_a_log_to_which_rows_are_only_added_is_read_once() -> None:
+    found = simulation({"q": ABOVE_AVERAGE.replace("avg(price)", "count(id)")}, sharing=False)
+    kept = Simulation(cut({"q": query("SELECT id FROM sales WHERE price > 3")}), Setting(inflows()))
+    assert kept.backlog(0, 10, 1).total == pytest.approx(0.0, abs=1e-9)
+    assert found.backlog(0, 10, 1).total > 0
 
 
 def test_a_run_flushes_the_paths_whose_turn_it_is() -> None:

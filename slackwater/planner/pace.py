@@ -18,7 +18,7 @@ from itertools import product
 from math import inf
 
 from slackwater.errors import UserError
-from slackwater.planner.simulation import Cost, Simulation
+from slackwater.planner.simulation import Cost, Simulation, runs_at
 from slackwater.planner.subplans import Path, Subplan, is_subplan, number_of
 
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
@@ -166,7 +166,15 @@ class Search:
         and no run of its own."""
         own = [paces[path] for path in self._paths_of[number]]
         cost = self.simulation.cost(number, own)
+        for child, path in self._reads[number]:
+            runs = self._runs(child, paces)
+            if paces[path] < runs:
+                cost += self.simulation.backlog(child, runs, paces[path])
         return cost.steps_alone if self._is_inside(number, own, paces) else cost
+
+    def _runs(self, number: int, paces: Paces) -> int:
+        """How often a subplan runs."""
+        return runs_at(tuple(paces[path] for path in self._paths_of[number]))
 
     def _is_inside(self, number: int, own: Sequence[int], paces: Paces) -> bool:
         reader = self._only_reader[number]
@@ -179,6 +187,14 @@ class Search:
         """By subplan, its moving inputs."""
         subplans = self.dag.subplans
         return [tuple((s.number, n) for n in self.simulation.moving(s)) for s in subplans]
+
+    @cached_property
+    def _reads(self) -> list[tuple[tuple[int, Path], ...]]:
+        """By subplan, those of which it reads the changes, and on which path."""
+        return [
+            tuple((number_of(path[1]), path) for path in own if is_subplan(path[1]))
+            for own in self._paths_of
+        ]
 
     @cached_property
     def _only_reader(self) -> list[int | None]:
@@ -268,7 +284,8 @@ class Search:
         added, after = 0.0, dict[str, float]()
         touched = {path[0] for path, pace in tried.items() if pace != paces[path]}
         below = {c for number in touched for c in self.dag.subplans[number].children}
-        for number in touched | below:  # what is read may have become a part of its reader
+        above = {reader for number in touched for reader in self.dag.parents[number]}
+        for number in touched | below | above:  # what is read may have become a part of its reader
             old, new = self.cost(number, paces), self.cost(number, tried)
             added += new.total - old.total
             for query in self.dag.subplans[number].queries:

@@ -8,19 +8,21 @@ for all of them in one pass over arrays.
 
 How many rows a subplan gives between two times depends on those times alone. So what a subplan
 costs depends on the paces of its own paths and on nothing else, which makes the search over paces
-a search over independent terms.
+a search over independent terms; but for one thing. Who reads a subplan less often than it runs
+finds a row in its log as often as it has changed, and not once (`Simulation.backlog`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.algebra.relation import Relation, Scan
-from slackwater.planner.subplans import Dag, Subplan, is_subplan, number_of
+from slackwater.planner.subplans import Dag, Subplan, is_subplan, name_of, number_of
 from slackwater.stats.amounts import least
 from slackwater.stats.cost import Model, Work, step_work
 from slackwater.stats.rows import Change, Estimates, Rows
@@ -68,6 +70,12 @@ class Cost:
         """Without what runs take besides their steps: for one that is run as a part of another."""
         return replace(self, total=self.total - self.run_total, final=self.final - self.run_final)
 
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+NOTHING = Cost(0.0, 0.0, 0)
+
 
 @dataclass
 class Setting:
@@ -107,6 +115,7 @@ class Simulation:
             self._moving.append(tuple(name for name in subplan.inputs if self._moves(name)))
         self._costs = [setting.costs_of(dag, subplan) for subplan in dag.subplans]
         self._flows: dict[tuple[int, bytes, bytes], Rows] = {}
+        self._backlogs: dict[tuple[int, int, int], Cost] = {}
         self._plans: dict[int, Maintenance] = {}
         self._statements: dict[tuple[int, frozenset[str], bool], tuple[Relation, ...]] = {}
         self.evaluations = 0
@@ -171,6 +180,35 @@ class Simulation:
                 total, final, len(own), float(cpu[last - 1]), besides, self.setting.run["latency"]
             )
             place = last
+
+    def backlog(self, child: int, runs: int, pace: int) -> Cost:
+        """What it takes to read a subplan of so many runs at a lower pace, besides what is new in
+        it: rows that changed more than once between two readings."""
+        key = (child, runs, pace)
+        if key not in self._backlogs:
+            self._backlogs[key] = self._backlog(*key) if pace < runs else NOTHING
+        return self._backlogs[key]
+
+    def _backlog(self, child: int, runs: int, pace: int) -> Cost:
+        ends = np.arange(1, runs + 1) / runs
+        readings = np.arange(1, pace + 1) / pace
+        written = self._changed(child, ends - 1 / runs, ends)
+        reading = np.minimum(np.searchsorted(readings, ends - 1e-9), pace - 1)
+        log = np.bincount(reading, weights=written, minlength=pace)
+        rows = np.maximum(0.0, log - self._changed(child, readings - 1 / pace, readings))
+        width = self.dag.subplans[child].relation.width + 1
+        work = Work(scanned=1.0 * width, hashed=1.0)
+        cpu, latency = (
+            rows * min(self.setting.model.seconds(work, e, m) for e in self.setting.engines)
+            for m in RUN
+        )
+        total = float((cpu * self.setting.price_at(readings)).sum())
+        return Cost(total, float(latency[-1]), 0, float(cpu[-1]))
+
+    def _changed(self, number: int, start: Times, end: Times) -> Times:
+        """Rows of a subplan's log, from some times to others."""
+        rows = self._flow(name_of(number), start, end).change.rows
+        return np.broadcast_to(np.asarray(rows, dtype=np.float64), end.shape)
 
     # -- rows
 
@@ -285,6 +323,18 @@ def schedule(paces: Sequence[int]) -> tuple[Times, NDArray[np.bool_]]:
     ticks = np.unique(np.concatenate([np.arange(1, k + 1) * (most // k) for k in paces]))
     flushed = np.stack([ticks % (most // k) == 0 for k in paces], axis=1)
     return ticks / most, flushed
+
+
+@lru_cache(maxsize=2**14)
+def runs_at(paces: tuple[int, ...]) -> int:
+    """How often a subplan runs.
+
+    >>> runs_at((2, 3)), runs_at((4, 4)), runs_at(())
+    (4, 4, 1)
+    """
+    if len(set(paces)) < 2:
+        return max(paces, default=1)
+    return len(schedule(paces)[0])
 
 
 def _last_flushes(ends: Times, flushed: NDArray[np.bool_]) -> NDArray[np.float64]:
