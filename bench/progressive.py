@@ -6,6 +6,7 @@ planned over three runs, the early ones at a lower price; the plan is run over t
 tables as they came about, and the query is computed in one go at the due time, on the same engine
 (of two, on the one that is expected to take less) from tables that hold their content plainly. What
 counts is the CPU weighted by price, and the CPU at the due time. Both results must be the same.
+On Spark the same plan may be run beside it without a word on how rows meet and are spread.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -52,6 +53,8 @@ class Settings:
     engine: str = "local"
     """Where runs go; 'auto': each where that makes the whole cheapest."""
     repeat: int = 3
+    untold: bool = False
+    """Run each plan also with all physical choices left to Spark."""
     seed: int = 7
     data: Path | None = None
     spark_master: str = "local[*]"
@@ -124,17 +127,24 @@ def _line(history: History, kind: str, name: str, text: str, settings: Settings)
     try:
         made = plan(_stated(history, text, settings.prices), engines=settings.engines)
         at_once = plan(history.plain.problem(text, {}, (1.0,)), engines=settings.engines)
-        early, late = [], []
-        for _ in range(settings.repeat):
-            early.append(play(history.db._house, made, history.points))
+        plans = [made, replace(made, layout=False)] if settings.untold else [made]
+        played: list[list[Played]] = [[] for _ in plans]
+        late = []
+        for turn in range(settings.repeat):
+            for n in range(len(plans))[:: -1 if turn % 2 else 1]:  # code is warmer for the second
+                played[n].append(play(history.db._house, plans[n], history.points))
             late.append(recompute(history.plain._house, at_once.problem.query, *at_once.engines))
+        early, untold = played[0], played[1:]
     except SlackwaterError as error:
         return line | {"problem": str(error)}
     due = len(settings.prices) - 1
     difference = compare(early[-1].results[due], late[-1].results[0])
     cpu = [_median(early, point) for point in range(due + 1)]
     once = _median(late, 0)
-    weighted = sum(price * seconds for price, seconds in zip(settings.prices, cpu, strict=True))
+    weighted = _weighted(settings, cpu)
+    if untold:
+        line["untold"] = _weighted(settings, [_median(untold[0], p) for p in range(due + 1)])
+        line["spread"] = sum(bool(saved.by) for run in made.runs for saved in run.saves)
     return line | {
         "cpu_seconds": cpu,
         "weighted": weighted,
@@ -149,6 +159,10 @@ def _line(history: History, kind: str, name: str, text: str, settings: Settings)
         "exact": difference.equal,
         "problem": "" if difference.equal else str(difference),
     }
+
+
+def _weighted(settings: Settings, cpu: Sequence[float]) -> float:
+    return sum(price * seconds for price, seconds in zip(settings.prices, cpu, strict=True))
 
 
 def _stated(history: History, text: str, prices: Sequence[float]) -> Problem:
@@ -176,8 +190,15 @@ def report(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if not done:
         return {"queries": list(lines)}
     early, at_once = (sum(line[key] for line in done) for key in ("weighted", "at_once"))
+    told = [line for line in done if "untold" in line]
+    beside = (
+        sum(line["weighted"] for line in told) / sum(line["untold"] for line in told)
+        if told
+        else None
+    )
     return {
         "queries": list(lines),
+        "layout_ratio": beside,
         "exact": all(line["exact"] for line in done),
         "median_cost_ratio": median(line["cost_ratio"] for line in done),
         "median_due_ratio": median(line["due_ratio"] for line in done),

@@ -156,6 +156,9 @@ def progressive(
     ] = 0.0,
     engine: Annotated[str, typer.Option(help="local, spark, or auto: of each run.")] = "local",
     repeat: Annotated[int, typer.Option(min=1, help="Each is run so often.")] = 3,
+    untold: Annotated[
+        bool, typer.Option(help="Also with all physical choices left to Spark.")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
     seed: Annotated[int, typer.Option(help="Of the choice of rows that arrive.")] = 7,
@@ -174,6 +177,7 @@ def progressive(
         going=going,
         engine=engine,
         repeat=repeat,
+        untold=untold,
         seed=seed,
         data=data,
         spark_master=own.spark_master,
@@ -185,6 +189,11 @@ def progressive(
             f"Weighted CPU: {told['total_cost_ratio']:.2f} of one run at the due time in all, "
             f"{told['median_cost_ratio']:.2f} in the median; CPU at the due time: "
             f"{told['median_due_ratio']:.2f} in the median, lower for {told['lower_at_due']:.0%}"
+        )
+    if told.get("layout_ratio"):
+        own.out.print(
+            f"Told how rows meet and are spread: {told['layout_ratio']:.2f} of the weighted CPU of "
+            "the same plans with that left to Spark"
         )
 
 

@@ -7,7 +7,7 @@ inputs and conditions side by side and finds its own join order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slackwater.algebra.expr import (
     Column,
@@ -19,6 +19,7 @@ from slackwater.algebra.expr import (
     used_columns,
 )
 from slackwater.algebra.relation import Aggregate, Filter, Join, Project, Relation
+from slackwater.planner.places import COPY_LEFT, HASH_LEFT, Meeting
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Block:
     leaves: tuple[Relation, ...]
     row: tuple[Expr, ...]
     conditions: tuple[Expr, ...] = ()
+    told: tuple[tuple[int, str], ...] = ()
+    """Of inputs, how they meet those before them, where that was decided (`places.Meeting`)."""
 
     @property
     def width(self) -> int:
@@ -64,11 +67,11 @@ def block_of(node: Relation, apart: Callable[[Relation], bool]) -> Block | None:
         case Project():
             below = _gather(node.input, apart)
             row = tuple(substitute(e, below.row) for e in node.exprs)
-            return Block(below.leaves, row, below.conditions)
+            return replace(below, row=row)
         case Aggregate():
             below = _gather(node.input, apart)
             row = tuple(substitute(e, below.row) for e in node.keys + node.aggs)
-            return Block(below.leaves, row, below.conditions)
+            return replace(below, row=row)
         case Filter():
             return _filtered(node, apart)
         case Join() if node.how == "inner":
@@ -84,22 +87,42 @@ def _gather(node: Relation, apart: Callable[[Relation], bool]) -> Block:
             return _joined(node, apart)
         if isinstance(node, Project) and all(isinstance(e, Column) for e in node.exprs):
             below = _gather(node.input, apart)
-            return Block(
-                below.leaves, tuple(substitute(e, below.row) for e in node.exprs), below.conditions
-            )
+            return replace(below, row=tuple(substitute(e, below.row) for e in node.exprs))
+    return _alone(node)
+
+
+def _alone(node: Relation) -> Block:
     return Block((node,), columns(node.schema))
 
 
 def _filtered(node: Filter, apart: Callable[[Relation], bool]) -> Block:
     below = _gather(node.input, apart)
     added = tuple(substitute(c, below.row) for c in conjuncts(node.predicate))
-    return Block(below.leaves, below.row, below.conditions + added)
+    return replace(below, conditions=below.conditions + added)
 
 
 def _joined(node: Join, apart: Callable[[Relation], bool]) -> Block:
     left, right = _gather(node.left, apart), _gather(node.right, apart)
+    told: tuple[tuple[int, str], ...] = ()
+    if isinstance(node, Meeting):
+        left, right, told = _met(node, left, right)
     by = left.width
     row = left.row + tuple(shift(e, by) for e in right.row)
     moved = tuple(shift(c, by) for c in right.conditions)
     added = tuple(substitute(c, row) for c in conjuncts(node.condition))
-    return Block(left.leaves + right.leaves, row, left.conditions + moved + added)
+    return Block(left.leaves + right.leaves, row, left.conditions + moved + added, told)
+
+
+def _met(
+    node: Meeting, left: Block, right: Block
+) -> tuple[Block, Block, tuple[tuple[int, str], ...]]:
+    """The sides of a join that says how they meet. Joins with such a word are done in the order in
+    which they are written, each with one input more; and what is said of a side is said of one
+    input."""
+    of_left = node.meets in (COPY_LEFT, HASH_LEFT)
+    if of_left and len(left.leaves) > 1:
+        left = _alone(node.left)
+    if len(right.leaves) > 1:
+        right = _alone(node.right)
+    place = 0 if of_left else len(left.leaves)
+    return left, right, (*left.told, (place, node.meets))

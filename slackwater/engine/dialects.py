@@ -32,6 +32,7 @@ class Dialect:
     same: str  # null-safe equality
     repeat: str  # joins each row with 1 … {weight}
     broadcast: str  # hint that some inputs are small
+    join_hints: bool  # can it be told how the sides of a join meet?
     prunes_by_equality: bool  # does a scan read less where keys are compared by `=` alone?
     cte_hints: bool  # can it be told whether to compute a common table expression once?
     packs_keys: bool  # is one whole number looked up faster than several?
@@ -62,6 +63,7 @@ SPARK = Dialect(
     same="<=>",
     repeat="LATERAL VIEW explode(sequence(CAST(1 AS BIGINT), {weight})) r AS i",
     broadcast="/*+ BROADCAST({}) */ ",
+    join_hints=True,
     prunes_by_equality=False,
     cte_hints=False,
     packs_keys=True,
@@ -83,6 +85,7 @@ LOCAL = Dialect(
     same="IS NOT DISTINCT FROM",
     repeat="CROSS JOIN LATERAL (SELECT unnest(range(CAST({weight} AS BIGINT))) AS i) r",
     broadcast="",
+    join_hints=False,
     prunes_by_equality=True,
     cte_hints=True,
     packs_keys=False,

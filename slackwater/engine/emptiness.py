@@ -10,6 +10,7 @@ seen them.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from slackwater.algebra.expr import Expr, Literal, columns
 from slackwater.algebra.relation import (
@@ -53,7 +54,7 @@ def not_empty(
                 if isinstance(source, Made) and source.target == output.target:
                     left[name] = source.before or Log((), source.schema)
         else:
-            kept.append(Output(output.target, relation))
+            kept.append(replace(output, relation=relation))
     return tuple(kept), left
 
 

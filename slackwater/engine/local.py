@@ -15,6 +15,7 @@ from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import LOCAL
 from slackwater.engine.local_errors import NEEDS_SPARK, error_class
 from slackwater.errors import InternalError, NeedsSpark, StateError, UserError
+from slackwater.planner.steps import Spread
 from slackwater.types import Schema
 
 BATCH_ROWS = 128 * 1024
@@ -97,9 +98,11 @@ class LocalEngine:
         self._brief = _Database(settings | {"threads": 1})
         self._parallel = _Database(settings)
 
-    def read(self, segments: Sequence[Segment], schema: Schema) -> str:
-        """FROM text for plain Parquet files. The first tells DuckDB their columns, so it is one
-        without any that others lack."""
+    def read(
+        self, segments: Sequence[Segment], schema: Schema, spread: Spread | None = None
+    ) -> str:
+        """FROM text for plain Parquet files, spread by columns or not. The first tells DuckDB their
+        columns, so it is one without any that others lack."""
         ordered = sorted(segments, key=lambda s: s.width)
         return read_files([os.path.join(self._root, s.path) for s in ordered])
 

@@ -253,7 +253,8 @@ class Runner:
                 self._leave_local(measure)
         with self.spark.statement(_suited(sources)):
             statements = self._spark_statements(step, sources)
-            if not step.load and _has_change(sources, COLLECT_BYTES):
+            spread = any(output.spread for output in step.outputs)
+            if not step.load and not spread and _has_change(sources, COLLECT_BYTES):
                 return self._collect(step, run, statements)
             return self._write_spark(step, run, statements)
 
@@ -307,7 +308,8 @@ class Runner:
         for output, sql in zip(step.outputs, statements, strict=True):
             directory = self.storage.fresh_directory(run, output.target)
             faults.reached("segment.writing")
-            self.spark.write(sql, directory, few_files=_is_exchanged(output.relation))
+            few_files = _is_exchanged(output.relation)
+            self.spark.write(sql, directory, few_files, output.spread)
             segments[output.target] = self.storage.adopt(run, output.target, directory)
         return segments
 

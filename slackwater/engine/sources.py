@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ from slackwater.algebra.expr import remap, used_columns
 from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.catalog.model import Segment
 from slackwater.engine.dialects import Dialect
-from slackwater.engine.inputs import content, weighted, with_ones
+from slackwater.engine.inputs import Read, content, weighted, with_ones
+from slackwater.planner.steps import Spread
 from slackwater.tvr.time import CHANGE
 from slackwater.types import DATE, Field, Schema
 
@@ -36,6 +37,7 @@ class Stored:
     schema: Schema
     within: Within = field(default_factory=dict)
     key: tuple[str, ...] = ()
+    spread: Spread | None = None  # as Spark wrote it
 
     @property
     def bytes(self) -> int:
@@ -50,6 +52,7 @@ class Log:
     segments: tuple[Segment, ...]
     schema: Schema
     within: Within = field(default_factory=dict)
+    spread: Spread | None = None  # as Spark wrote it
 
     @property
     def bytes(self) -> int:
@@ -124,9 +127,10 @@ def from_texts(
     inputs = {}
     for scan in relation.scans():
         match sources[scan.source]:
-            case Stored(segments, schema, within, key):
+            case Stored(segments, schema, within, key, spread):
                 wanted = _wanted(relation, scan.source, schema)
-                text = content(segments, schema, engine.dialect, engine.read, wanted, key)
+                read = _reader(engine, spread)
+                text = content(segments, schema, engine.dialect, read, wanted, key)
                 inputs[scan.source] = _inside(text, segments, wanted, within, engine.dialect)
             case Log() as log:
                 inputs[scan.source] = _log(log, engine)
@@ -140,8 +144,8 @@ def from_texts(
             case Files((), schema):
                 inputs[scan.source] = content((), schema, engine.dialect, engine.read)
             case Files(paths, schema, _, weights):
-                read = engine.read_paths(paths, schema, weights=False)
-                inputs[scan.source] = with_ones(read) if weights else read
+                files = engine.read_paths(paths, schema, weights=False)
+                inputs[scan.source] = with_ones(files) if weights else files
             case Given(data):
                 inputs[scan.source] = give(data)
     return inputs
@@ -177,8 +181,13 @@ def _wanted(relation: Relation, source: str, schema: Schema) -> Schema:
     return tuple(f for f in schema if f.name in names)
 
 
+def _reader(engine: LocalEngine | SparkEngine, spread: Spread | None) -> Read:
+    """How an engine reads segments, told by what their rows are spread."""
+    return engine.read if spread is None else partial(engine.read, spread=spread)
+
+
 def _log(log: Log, engine: LocalEngine | SparkEngine) -> str:
-    text = weighted(log.segments, log.schema, engine.dialect, engine.read)
+    text = weighted(log.segments, log.schema, engine.dialect, _reader(engine, log.spread))
     return _inside(text, log.segments, log.schema, log.within, engine.dialect)
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from slackwater.algebra.expr import Column, Expr
 from slackwater.catalog.model import Segment
+from slackwater.engine import pieces
 from slackwater.engine.dialects import SPARK
 from slackwater.engine.java import NEEDED, java_version, require_java
 from slackwater.engine.programs import Part
@@ -25,6 +26,7 @@ from slackwater.engine.spark_errors import translate
 from slackwater.engine.spark_settings import DEFAULTS, PINNED, Overlay, set_all
 from slackwater.engine.spark_sql import fill, render
 from slackwater.errors import SlackwaterError, StateError
+from slackwater.planner.steps import Spread
 from slackwater.sql.scope import OuterColumn
 from slackwater.types import (
     WEIGHT,
@@ -38,6 +40,7 @@ from slackwater.types import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -105,21 +108,56 @@ class SparkEngine:
                 hint="Run 'slackwater doctor' to see what Spark needs.",
             ) from error
 
-    def read(self, segments: Sequence[Segment], schema: Schema) -> str:
+    def read(
+        self, segments: Sequence[Segment], schema: Schema, spread: Spread | None = None
+    ) -> str:
         """FROM text for plain Parquet files: a view that `statement` registers for its run."""
         paths = [os.path.join(self._root, s.path) for s in segments]
-        return self.read_paths(paths, schema, weights=True)
+        return self.read_paths(paths, schema, weights=True, spread=spread)
 
-    def read_paths(self, paths: Sequence[str], schema: Schema, weights: bool) -> str:
-        """A temporary view on files, named after nothing else."""
+    def read_paths(
+        self,
+        paths: Sequence[str],
+        schema: Schema,
+        weights: bool,
+        spread: Spread | None = None,
+    ) -> str:
+        """A temporary view on files, named after nothing else. Of files that Spark wrote spread by
+        columns it is told so."""
         from pyspark.sql.types import StructType
 
         fields = tuple(Field(f.name, f.type, True) for f in schema)
         if weights:
             fields += (_weight_field(),)
         struct = StructType.fromJson(schema_to_json(fields))
-        frame = self.session.read.schema(struct).parquet(*paths)
-        return self._view(frame)
+        if spread is None or not set(spread.by) <= {f.name for f in fields}:
+            return self._view(self.session.read.schema(struct).parquet(*paths))
+        return self._view(self._in_pieces(paths, struct, spread))
+
+    def _in_pieces(self, paths: Sequence[str], struct: StructType, spread: Spread) -> DataFrame:
+        """Files in pieces. Spark knows of such through tables in its catalog alone; there is none
+        here, so it is told where it is told of the files."""
+        from pyspark.sql import DataFrame
+
+        jvm: Any = self.session.sparkContext._jvm
+        own, seq = self.session._jsparkSession, jvm.PythonUtils.toSeq
+        spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(
+            spread.pieces, seq(list(spread.by)), seq([])
+        )
+        source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
+            own,
+            "parquet",
+            seq(list(paths)),
+            jvm.scala.Some(own.parseDataType(struct.json())),
+            seq([]),
+            jvm.scala.Some(spec),
+            jvm.PythonUtils.toScalaMap({}),
+            jvm.scala.Option.empty(),  # no table of a catalog
+            jvm.scala.Option.empty(),  # nor anything that a stream is told by its user
+        )
+        as_usual = (getattr(source, f"resolveRelation$default${n}")() for n in (1, 2, 3))
+        relation = source.resolveRelation(*as_usual)
+        return DataFrame(own.baseRelationToDataFrame(relation), self.session)
 
     def given(self, frame: Any) -> str:
         """FROM text for a DataFrame or an Arrow table that a user hands in."""
@@ -196,16 +234,26 @@ class SparkEngine:
         """The rows of a statement, on the driver."""
         return self.frame(sql).toArrow()
 
-    def write(self, sql: str, directory: Path, few_files: bool = False) -> None:
+    def write(
+        self,
+        sql: str,
+        directory: Path,
+        few_files: bool = False,
+        spread: Spread | None = None,
+    ) -> None:
         """Run a statement and write its rows as Parquet files into a fresh directory: one for each
         piece in which they come, or no more than there would be without adaptive planning, which
-        makes pieces that suit memory and are small for files."""
+        makes pieces that suit memory and are small for files; or spread by columns."""
         frame = self.frame(sql)
-        if few_files:
+        if spread is not None:
+            frame = frame.repartition(spread.pieces, *(quote(name) for name in spread.by))
+        elif few_files:
             frame = frame.coalesce(int(str(self.session.conf.get(PARTITIONS))))
         writer = frame.write.option("compression", "zstd")
         writer = writer.option("parquet.block.size", ROW_GROUP_BYTES)
         writer.mode("errorifexists").parquet(str(directory))
+        if spread is not None:
+            pieces.number(directory)
 
     def function_kinds(self) -> dict[str, frozenset[str]]:
         """The names of Spark's built-in functions by the group it puts them in."""

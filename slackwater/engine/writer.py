@@ -6,7 +6,7 @@ common table expression, or where it is read. What its columns are called, `Labe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
@@ -41,10 +41,26 @@ from slackwater.engine.sharing import Sharing
 from slackwater.engine.spark_sql import fill
 from slackwater.engine.texts import Texts
 from slackwater.errors import InternalError
+from slackwater.planner.places import (
+    COPY_LEFT,
+    COPY_RIGHT,
+    HASH_LEFT,
+    HASH_RIGHT,
+    MERGE,
+    Meeting,
+)
 from slackwater.types import Schema
 
 FEW_BYTES = 2_000_000
 """Inputs up to this size are sent whole to wherever they are joined, if changes are."""
+MEETS = {
+    COPY_LEFT: "BROADCAST",
+    COPY_RIGHT: "BROADCAST",
+    HASH_LEFT: "SHUFFLE_HASH",
+    HASH_RIGHT: "SHUFFLE_HASH",
+    MERGE: "MERGE",
+}
+"""What Spark calls the ways in which the sides of a join meet."""
 Inputs = Mapping[str, str]
 """What stands in FROM for each scanned source."""
 
@@ -143,7 +159,8 @@ class Writer:
     def _from(self, block: Block) -> tuple[list[str], str, str]:
         """The columns of a block's inputs, its FROM and WHERE, and a hint for its SELECT."""
         small = [i for i, leaf in enumerate(block.leaves) if self.sharing.is_small(leaf)]
-        if self.dialect.broadcast and self.broadcast and small and len(block.leaves) > 1:
+        outward = self.broadcast and small and len(block.leaves) > 1 and not block.told
+        if self.dialect.broadcast and outward:
             inputs = [
                 Input(self.texts.table(leaf), self._quoted(leaf), self._is_few(leaf))
                 for leaf in block.leaves
@@ -161,7 +178,13 @@ class Writer:
             names.append(f"{self.texts.table(leaf)} AS t{i}")
         where = self.dialect.predicate(conjunction(block.conditions), row)
         clause = f" WHERE {where}" if block.conditions else ""
-        return row, f"FROM {' CROSS JOIN '.join(names)}{clause}", ""
+        hint = self._meetings((f"t{i}", meets) for i, meets in block.told if i not in values)
+        return row, f"FROM {' CROSS JOIN '.join(names)}{clause}", hint
+
+    def _meetings(self, told: Iterable[tuple[str, str]]) -> str:
+        """How some inputs meet others, for an engine that can be told."""
+        hints = ", ".join(f"{MEETS[meets]}({name})" for name, meets in told)
+        return f"/*+ {hints} */ " if hints and self.dialect.join_hints else ""
 
     def _is_few(self, node: Relation) -> bool:
         """Is it worth sending to wherever it is joined?"""
@@ -250,6 +273,8 @@ class Writer:
         }
         shown = rows[: node.width]
         hint = self.dialect.broadcast.format("r") if self._is_few(node.right) else ""
+        if isinstance(node, Meeting):
+            hint = self._meetings([("r", node.meets)])
         return (
             f"SELECT {hint}{self.labelled(node, shown)} FROM {left} l {words[node.how]} {right} r"
             f" ON {condition}"
@@ -264,6 +289,8 @@ class Writer:
         if node.how == "anti":
             return null_aware_key(node)
         if not self.dialect.infers_from_in or self._is_few(node.right):
+            return None
+        if isinstance(node, Meeting):
             return None
         return membership_key(node)
 

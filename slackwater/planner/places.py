@@ -9,7 +9,7 @@ by what they are joined by, or one of them copied. Where they are elsewhere, row
 
 002 puts moves wherever an operator needs them, then pushes them down and simplifies as long as
 there are fewer. Here the places of all operators are chosen together: for each operator and place,
-the fewest moves. That reaches whatever its rules reach.
+the fewest moves, or those that cost least. That reaches whatever its rules reach.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from slackwater.algebra.expr import Column, Expr
 from slackwater.algebra.relation import (
@@ -34,6 +35,7 @@ from slackwater.algebra.relation import (
     Values,
     Window,
 )
+from slackwater.errors import InternalError
 from slackwater.tvr.restrict import equi_keys
 from slackwater.tvr.time import CHANGE
 from slackwater.types import Schema
@@ -83,10 +85,59 @@ class Move(Relation):
         return "scatter" if self.source == DRIVER else "repartition"
 
 
-Cost = tuple[int, int, int, int]
-"""Moves; moves of more than a change; moves to the driver, and operators there, where nothing runs
-side by side."""
+COPY_LEFT, COPY_RIGHT = "copy left", "copy right"
+HASH_LEFT, HASH_RIGHT, MERGE = "hash left", "hash right", "merge"
+MEETINGS = (COPY_LEFT, COPY_RIGHT, HASH_LEFT, HASH_RIGHT, MERGE)
+
+
+@dataclass(frozen=True, eq=False)
+class Meeting(Join):
+    """A join that says how its sides meet: one is copied to wherever the other is, or both are
+    spread by what they are joined by, and one is hashed there or both are sorted."""
+
+    meets: str = MERGE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.meets not in MEETINGS:
+            raise InternalError(f"meeting {self.meets!r} is not known")
+
+
+Cost = tuple[float, float, float, float]
+"""Numbers that are compared one after the other."""
 FREE: Cost = (0, 0, 0, 0)
+
+
+class Toll(Protocol):
+    """What it costs to move rows, and to compute something in a place."""
+
+    def move(self, node: Relation, target: Place) -> Cost:
+        """To have a relation in another place."""
+
+    def operator(self, node: Relation, place: Place) -> Cost:
+        """To compute it in a place rather than on the workers."""
+
+
+class Fewest:
+    """Moves; moves of more than a change; moves to the driver, and operators there, where nothing
+    runs side by side: each counts one."""
+
+    def __init__(self) -> None:
+        self._small: dict[Relation, bool] = {}
+
+    def move(self, node: Relation, target: Place) -> Cost:
+        return (1, 0 if self._is_small(node) else 1, 1 if target == DRIVER else 0, 0)
+
+    def operator(self, node: Relation, place: Place) -> Cost:
+        return (0, 0, 0, 1) if place == DRIVER else FREE
+
+    def _is_small(self, node: Relation) -> bool:
+        """Is it a change, or made of changes alone?"""
+        if node not in self._small:
+            below = all(self._is_small(i) for i in node.inputs)
+            small = node.source.endswith(CHANGE) if isinstance(node, Scan) else below
+            self._small[node] = small
+        return self._small[node]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,17 +172,18 @@ Where = Callable[[Scan], Place]
 Options = dict[Place, Placed]
 
 
-def placed(relation: Relation, where: Where, wanted: Place) -> Placed:
-    """A relation, computed with the fewest moves, in the place where it is wanted."""
-    return _Placing(where).best(relation, wanted)
+def placed(relation: Relation, where: Where, wanted: Place, toll: Toll | None = None) -> Placed:
+    """A relation, computed with the cheapest moves, or the fewest, in the place where it is
+    wanted."""
+    return _Placing(where, toll or Fewest()).best(relation, wanted)
 
 
 class _Placing:
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: Where, toll: Toll) -> None:
         self._where = where
+        self._toll = toll
         self._options: dict[tuple[Relation, Place], Options] = {}
         self._best: dict[tuple[Relation, Place], Placed] = {}
-        self._small: dict[Relation, bool] = {}
 
     def best(self, node: Relation, wanted: Place) -> Placed:
         """The cheapest way to have a relation in a place: computed there, or moved there."""
@@ -145,16 +197,8 @@ class _Placing:
         return self._best[key]
 
     def _moved(self, node: Relation, option: Placed, wanted: Place) -> Placed:
-        own = (1, 0 if self._is_small(node) else 1, 1 if wanted == DRIVER else 0, 0)
-        return Placed(node, wanted, (option,), _sum(option.cost, own), is_moved=True)
-
-    def _is_small(self, node: Relation) -> bool:
-        """Is it a change, or made of changes alone?"""
-        if node not in self._small:
-            below = all(self._is_small(i) for i in node.inputs)
-            small = node.source.endswith(CHANGE) if isinstance(node, Scan) else below
-            self._small[node] = small
-        return self._small[node]
+        cost = _sum(option.cost, self._toll.move(node, wanted))
+        return Placed(node, wanted, (option,), cost, is_moved=True)
 
     def _places_of(self, node: Relation, wanted: Place) -> Options:
         """The places in which a relation can be computed, with the fewest moves below it; the one
@@ -182,7 +226,7 @@ class _Placing:
     def _together(self, node: Relation, places: list[Place], result: Place) -> Placed:
         """An operator over its inputs in some places."""
         inputs = tuple(self.best(i, p) for i, p in zip(node.inputs, places, strict=True))
-        cost: Cost = (0, 0, 0, 1 if result == DRIVER else 0)
+        cost = self._toll.operator(node, result)
         for one in inputs:
             cost = _sum(cost, one.cost)
         return Placed(node, result, inputs, cost)

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from slackwater.algebra.explain import describe
 from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
 from slackwater.planner.engines import placed, possible, unplaced
+from slackwater.planner.layout import laid_out
+from slackwater.planner.places import Meeting
 from slackwater.planner.problem import Problem
+from slackwater.planner.runs import RunSteps, unfold
 from slackwater.planner.states import Solution, solve
 from slackwater.planner.temporal import Key, Step
 from slackwater.planner.timeline import Costs, Timed, Timeline
@@ -56,6 +61,13 @@ class Plan:
     engines: tuple[str, ...]  # of each run; empty where it does nothing, or if nobody asked
     explored_seconds: float
     assigned_seconds: float
+    layout: bool = True  # is Spark told how rows meet, and how to lay out what is saved?
+
+    @cached_property
+    def runs(self) -> tuple[RunSteps, ...]:
+        """What each run does, as algebra."""
+        unfolded = unfold(self.solution)
+        return laid_out(unfolded, self.problem, self.engines) if self.layout else tuple(unfolded)
 
     @property
     def memo(self) -> Memo:
@@ -95,7 +107,26 @@ class Plan:
                 if at == run:
                     mark = " (kept)" if (i, at) in kept else ""
                     lines.append(f"  {_how(step)}: {self._described((i, at))}{mark}")
+            lines += physical(self.runs[run])
         return "\n".join(lines)
+
+
+def physical(run: RunSteps) -> Iterator[str]:
+    """How the sides of a run's joins meet, and what it saves spread by columns."""
+    joins = {
+        node
+        for relation in (*(s.relation for s in run.saves), run.result)
+        for node in (() if relation is None else relation.walk())
+        if isinstance(node, Meeting)
+    }
+    counts = Counter(join.meets for join in joins)
+    if counts:
+        told = ", ".join(f"{meets} ({n})" for meets, n in sorted(counts.items()))
+        yield f"  joins: {told}"
+    for saved in run.saves:
+        if saved.by:
+            names = ", ".join(saved.labels.get(name, name) for name in saved.by)
+            yield f"  saved by {names}, in {saved.pieces} pieces: {describe(saved.relation)}"
 
 
 def _how(step: Step) -> str:
@@ -125,11 +156,13 @@ def plan(
     more: Iterable[Rule | Rewrite] = (),
     speedups: Speedups = FAST,
     engines: Collection[str] = (),
+    layout: bool = True,
 ) -> Plan:
     """The cheapest plan for a problem, by CPU seconds unless other costs are given, from some
     methods and whatever rules are added to them. Of several `engines` ('local', 'spark') each run
     gets the one that makes the whole cheapest; runs that save less than a statement costs are left
-    out then."""
+    out then. With `layout`, runs on Spark are told how the sides of joins meet, and what they save
+    may be spread by the columns that later runs join by."""
     if costs is not None and engines:
         raise UserError(
             "Engines have their own costs, and others were given.",
@@ -137,7 +170,8 @@ def plan(
             hint="Give costs or engines, not both; a model may have other prices.",
         )
     with _no_garbage():
-        return _planned(problem, model or Model(), methods, costs, more, speedups, engines)
+        made = _planned(problem, model or Model(), methods, costs, more, speedups, engines)
+    return made if layout else replace(made, layout=False)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ once where several ask for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from slackwater.algebra.expr import columns, remap, used_columns
 from slackwater.algebra.relation import Bag, Distinct, Project, Relation, Scan
@@ -25,11 +25,16 @@ from slackwater.types import WEIGHT, Schema
 @dataclass(frozen=True)
 class Saved:
     """A relation that later runs read, with weights as its last column. Where all of these are
-    one, it is read without."""
+    one, it is read without. On Spark it may be spread by the values of some columns, in so many
+    pieces (`planner/layout.py`)."""
 
     name: str
     relation: Relation
     plain: bool
+    by: tuple[str, ...] = ()
+    pieces: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What its columns are called where they come from."""
 
     @property
     def scan(self) -> Scan:
@@ -154,7 +159,9 @@ class _Unfolding:
         rows = zset.with_weight(relation) if plain else relation
         names = (*(f"c{i}" for i in range(rows.width - 1)), WEIGHT)
         saved = Project(rows, columns(rows.schema), names)
-        return Saved(f"s{key[0]}r{key[1]}", saved, plain)
+        fields = self._graph.nodes[key[0]].ref.schema
+        labels = {name: f.name for name, f in zip(names, fields, strict=False)}
+        return Saved(f"s{key[0]}r{key[1]}", saved, plain, labels=labels)
 
 
 def _told(node: Relation, found: dict[Ref, Relation]) -> Relation:

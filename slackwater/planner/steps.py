@@ -9,11 +9,21 @@ from slackwater.algebra.relation import Relation
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """Rows in pieces, by the values of some columns: on Spark, those that are joined by these
+    columns meet without an exchange."""
+
+    by: tuple[str, ...]
+    pieces: int
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """Rows with weights that go to a stored relation."""
 
     target: str  # catalog id of the table, view or state
     relation: Relation  # its last column is the weight
+    spread: Spread | None = None  # how Spark lays it out
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ class _Narrowed:
     def _join(self, node: Join, needed: list[int]) -> Relation:
         place = self._places(node.left, node.right)
         left, right = self.made[node.left], self.made[node.right]
-        joined = Join(left, right, node.how, remap(node.condition, place))
+        joined = node.replace(left=left, right=right, condition=remap(node.condition, place))
         return build.pick(joined, [place(i) for i in needed])
 
     def _aggregate(self, node: Aggregate, needed: list[int]) -> Relation:

@@ -18,8 +18,8 @@ from slackwater.engine.sources import Log, Made, Source, Stored
 from slackwater.errors import StateError
 from slackwater.planner.plan import Plan
 from slackwater.planner.problem import Problem, read_columns
-from slackwater.planner.runs import RunSteps, read_at, rows_at, unfold
-from slackwater.planner.steps import Output, StepReport, WriteSegments
+from slackwater.planner.runs import RunSteps, Saved, read_at, rows_at
+from slackwater.planner.steps import Output, Spread, StepReport, WriteSegments
 from slackwater.tvr import zset
 from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
@@ -50,7 +50,7 @@ def play(house: House, plan: Plan, points: Sequence[Versions]) -> Played:
     or by the size of what is read. What it relies on is looked at first."""
     _require_expected(house, plan.problem, points)
     told = plan.problem.relied_on.references
-    return _play(house, unfold(plan.solution), points, plan.engines, told)
+    return _play(house, plan.runs, points, plan.engines, told)
 
 
 def _require_expected(house: House, problem: Problem, points: Sequence[Versions]) -> None:
@@ -113,7 +113,7 @@ class _Player:
 
     def play(self, steps: RunSteps) -> None:
         """One run of the plan."""
-        outputs = [Output(saved.name, saved.relation) for saved in steps.saves]
+        outputs = [Output(saved.name, saved.relation, _spread(saved)) for saved in steps.saves]
         if steps.result is not None:
             outputs.append(Output(RESULT, prune(zset.with_weight(steps.result))))
         if not outputs:
@@ -127,7 +127,9 @@ class _Player:
         self.reports[steps.point] = written.report
         for saved in steps.saves:
             kind = Stored if saved.plain else Log
-            self._saved[saved.name] = kind(written.segments[saved.name], making[saved.name])
+            found = written.segments[saved.name]
+            spread = _spread(saved) if written.report.engine == "spark" else None
+            self._saved[saved.name] = kind(found, making[saved.name], spread=spread)
         if steps.result is not None:
             schema = steps.result.schema
             self.results[steps.point] = self._rows(written.segments[RESULT], schema)
@@ -164,3 +166,7 @@ class _Player:
     def _rows(self, segments: tuple[Segment, ...], schema: Schema) -> pa.Table:
         scan = Scan(RESULT, RESULT, schema)
         return self.house.runner.query(scan, {RESULT: Stored(segments, schema)})
+
+
+def _spread(saved: Saved) -> Spread | None:
+    return Spread(saved.by, saved.pieces) if saved.by else None
