@@ -123,10 +123,20 @@ class Search:
     @property
     def _moves(self) -> Iterator[tuple[Path, ...]]:
         """Paths whose paces go up or down in one step: beside single ones all of a subplan, whose
-        runs may then rely on references between its inputs."""
+        runs may then rely on references between its inputs; and all of a query, since who reads
+        less often than is written has more to read."""
         yield from self._groups
         if self.mode == "paths":
             yield from (own for own in self._by_subplan() if len(own) > 1)
+        if self.mode in ("paths", "subplans"):
+            yield from dict.fromkeys(
+                own for own in self._by_query() if len({n for n, _ in own}) > 1
+            )
+
+    def _by_query(self) -> Iterator[tuple[Path, ...]]:
+        for query in self.dag.roots:
+            numbers = {subplan.number for subplan in self.dag.of(query)}
+            yield tuple(p for p in self.paths if p[0] in numbers)
 
     def _together(self) -> Iterator[tuple[Path, ...]]:
         """The paths of queries that have any subplan in common."""

@@ -26,7 +26,7 @@ from slackwater.planner.subplans import Dag, Subplan, is_subplan, name_of, numbe
 from slackwater.stats.amounts import least
 from slackwater.stats.cost import Model, Work, step_work
 from slackwater.stats.rows import Change, Estimates, Rows
-from slackwater.stats.values import Ignorance, Known
+from slackwater.stats.values import Ignorance, Known, Values
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance, maintenance
@@ -114,7 +114,7 @@ class Simulation:
         for subplan in dag.subplans:
             self._moving.append(tuple(name for name in subplan.inputs if self._moves(name)))
         self._costs = [setting.costs_of(dag, subplan) for subplan in dag.subplans]
-        self._flows: dict[tuple[int, bytes, bytes], Rows] = {}
+        self._flows: dict[tuple[int, bytes, bytes], Estimates] = {}
         self._backlogs: dict[tuple[int, int, int], Cost] = {}
         self._plans: dict[int, Maintenance] = {}
         self._statements: dict[tuple[int, frozenset[str], bool], tuple[Relation, ...]] = {}
@@ -157,11 +157,13 @@ class Simulation:
         for mask in np.unique(flushed, axis=0):
             runs = (flushed == mask).all(axis=1)
             moved = frozenset(n for n, is_in in zip(names, mask, strict=True) if is_in)
-            flows = {
-                name: self._flow(name, starts[runs, i], _end(ends[runs], starts[runs, i], mask[i]))
+            between = {
+                name: (starts[runs, i], _end(ends[runs], starts[runs, i], mask[i]))
                 for i, name in enumerate(names)
             }
-            seconds = self._seconds(subplan, moved, flows, even, only[runs])
+            flows = {name: self._flow(name, *times) for name, times in between.items()}
+            known = self._known(between)
+            seconds = self._seconds(subplan, moved, flows, known, even, only[runs])
             cpu[runs], latency[runs] = (np.broadcast_to(s, runs.sum()) for s in seconds)
         return list(self._summed(schedules, cpu, latency, ends))
 
@@ -216,12 +218,28 @@ class Simulation:
         """The rows of an input from some times to others."""
         if not is_subplan(name):
             return self.setting.inflows[name].between(start, end)
-        key = (number_of(name), start.tobytes(), end.tobytes())
+        return self._estimates(number_of(name), start, end).of(self._relation(name))
+
+    def _estimates(self, number: int, start: Times, end: Times) -> Estimates:
+        """The rows of all operators of a subplan from some times to others."""
+        key = (number, start.tobytes(), end.tobytes())
         if key not in self._flows:
-            below = self.dag.subplans[key[0]]
-            flows = {n: self._flow(n, start, end) for n in below.inputs}
-            self._flows[key] = Estimates(flows, self.setting.known).of(below.relation)
+            inputs = self.dag.subplans[number].inputs
+            flows = {n: self._flow(n, start, end) for n in inputs}
+            self._flows[key] = Estimates(flows, self._known(dict.fromkeys(inputs, (start, end))))
         return self._flows[key]
+
+    def _relation(self, name: str) -> Relation:
+        return self.dag.subplans[number_of(name)].relation
+
+    def _known(self, between: Mapping[str, tuple[Times, Times]]) -> Known:
+        """What is known of values, also in the columns of subplans that are read."""
+        below = {
+            name: (self._estimates(number_of(name), *times), self._relation(name))
+            for name, times in between.items()
+            if is_subplan(name)
+        }
+        return _OfSubplans(self.setting.known, below) if below else self.setting.known
 
     # -- seconds
 
@@ -230,6 +248,7 @@ class Simulation:
         subplan: Subplan,
         moved: frozenset[str],
         flows: Mapping[str, Rows],
+        known: Known,
         even: bool,
         only: NDArray[np.bool_],
     ) -> tuple[Times, Times]:
@@ -237,7 +256,7 @@ class Simulation:
         on the engine that takes least. The only run of a single query's subplan may also do
         without states."""
         still = {n: self._still(n) for n in subplan.inputs if n not in flows}
-        sizes = _Sizes(self._plan(subplan), {**flows, **still}, self.setting.known)
+        sizes = _Sizes(self._plan(subplan), {**flows, **still}, known)
         ways: list[tuple[Work, float | Times]] = [
             (sizes.work(self._following(subplan, moved, even)), 0.0),
             (sizes.work(self._anew(subplan)), 0.0),
@@ -345,6 +364,25 @@ def _last_flushes(ends: Times, flushed: NDArray[np.bool_]) -> NDArray[np.float64
 
 def _end(ends: Times, starts: Times, is_flushed: bool) -> Times:
     return ends if is_flushed else starts
+
+
+@dataclass(frozen=True)
+class _OfSubplans:
+    """What is known of sources, and how many values the columns of subplans take."""
+
+    known: Known
+    below: Mapping[str, tuple[Estimates, Relation]]
+
+    def values(self, source: str, column: str) -> Values | None:
+        name, _ = split(source)
+        if name not in self.below:
+            return self.known.values(source, column)
+        estimates, relation = self.below[name]
+        place = next((i for i, f in enumerate(relation.schema) if f.name == column), None)
+        return None if place is None else Values(estimates.domain.column(relation, place))
+
+    def selectivity(self, node: Relation) -> float | None:
+        return self.known.selectivity(node)
 
 
 class _Sizes:
