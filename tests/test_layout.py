@@ -16,16 +16,19 @@ from slackwater.algebra.relation import Join, Project, Relation, Scan
 from slackwater.engine.compare import compare
 from slackwater.engine.compile import compile_query
 from slackwater.engine.dialects import LOCAL, SPARK
+from slackwater.engine.meetings import bearable
 from slackwater.engine.spark import SparkEngine
+from slackwater.engine.spark_settings import Overlay
 from slackwater.errors import InternalError
-from slackwater.planner.layout import _Layout
+from slackwater.planner.layout import _Layout, _met_by
 from slackwater.planner.places import COPY_RIGHT, HASH_LEFT, HASH_RIGHT, MERGE, Meeting
 from slackwater.planner.plan import Plan, plan
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.runs import RunSteps, Saved, unfold
+from slackwater.planner.steps import Spread
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
-from slackwater.types import BOOLEAN
+from slackwater.types import BIGINT, BOOLEAN, Field
 from slackwater.work.playing import play, recompute, versions
 from tests.conftest import PROOF
 from tests.test_laws import QUERIES, bound
@@ -171,7 +174,61 @@ def test_only_spark_reads_how_sides_meet() -> None:
     assert compile_query(told, LOCAL, inputs) == compile_query(join, LOCAL, inputs)
 
 
+def test_what_is_larger_than_expected_is_left_to_spark() -> None:
+    join = next(n for n in bound(QUERIES["join"]).walk() if isinstance(n, Join))
+    small, large = {"r": 10**6, "t": 10**6}, {"r": 10**6, "t": 10**10}
+    for meets, one_piece in ((COPY_RIGHT, False), (HASH_RIGHT, True)):
+        told = Meeting(join.left, join.right, join.how, join.condition, meets)
+        assert bearable(told, small, one_piece) is told
+        assert bearable(told, large, one_piece) is join
+    told = Meeting(join.left, join.right, join.how, join.condition, HASH_RIGHT)
+    assert bearable(told, large, one_piece=False) is told
+    assert bearable(join, large, one_piece=True) is join
+
+
+def test_rows_are_not_spread_by_one_column_twice() -> None:
+    text = "SELECT x.b FROM r x JOIN t z ON x.a = z.a AND x.a = z.c"
+    spreads = {spread for _, spread in _met_by(bound(text))}
+    assert spreads
+    assert all(len(set(spread)) == len(spread) for spread in spreads)
+
+
 # -- on Spark
+
+
+@pytest.mark.spark
+def test_pieces_hold_their_rows_however_these_were_exchanged_before(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Groups are exchanged by their keys already, in as many pieces, which adaptive planning puts
+    together: by the numbers of its tasks, rows were in other pieces than they are looked for in."""
+    pieces, keys = 8, 50
+    engine = SparkEngine(tmp_path, spark)
+    adaptive = {
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.shuffle.partitions": str(pieces),
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(pieces),
+    }
+    spread = Spread(("k",), pieces)
+    with engine.statement([Overlay(adaptive)]):
+        query = (
+            f"SELECT k, count(*) AS n FROM (SELECT id % {keys} AS k FROM range(1000)) GROUP BY k"
+        )
+        engine.write(query, tmp_path / "written", spread=spread)
+        found = {}
+        for path in (tmp_path / "written").glob("*.parquet"):
+            number = int(path.name.split("_")[1].split(".")[0])
+            places = spark.read.parquet(str(path)).selectExpr(f"pmod(hash(k), {pieces}) AS p")
+            found[number] = {row.p for row in places.collect()}
+        assert len(found) > 2
+        assert all(own == {number} for number, own in found.items())
+        files = [str(path) for path in (tmp_path / "written").glob("*.parquet")]
+        schema = (Field("k", BIGINT), Field("n", BIGINT))
+        again = engine.read_paths(files, schema, weights=False, spread=spread)
+        joined = (
+            f"SELECT /*+ SHUFFLE_HASH(b) */ a.k FROM {again} a JOIN range({keys}) b ON a.k = b.id"
+        )
+        assert engine.table(joined).num_rows == keys
 
 
 def history(db: slackwater.Warehouse) -> list[dict[str, int]]:

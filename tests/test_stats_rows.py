@@ -10,7 +10,9 @@ import pytest
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.sql.bind import bind, context
+from slackwater.stats.profile import deciding_columns
 from slackwater.stats.rows import Change, Estimates, Rows, groups
+from slackwater.stats.spread import of_sum
 from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.normal import normalize
 from slackwater.types import INT, Field
@@ -83,6 +85,16 @@ def test_conditions_on_groups_keep_what_chance_gives(
     found = estimate(text, {"r": Rows(20_000)}, r_k=2000, r_a=100).before
     real = sum(value(own) for own in groups.values())
     assert real / 2 - 15 <= found <= 2 * real + 15
+
+
+def test_what_is_summed_up_for_a_condition_is_looked_at() -> None:
+    query = relation("SELECT k FROM r GROUP BY k HAVING sum(a) > 10")
+    assert deciding_columns(query) == {"r": {"k", "a"}}
+
+
+def test_sums_of_the_largest_values_break_nothing() -> None:
+    assert 0 < of_sum(10.0, -1e300, 1e300).above(1e200) < 1
+    assert of_sum(10.0, 0.0, 1.0).above(1e9) > 0
 
 
 def test_counts_take_few_values() -> None:

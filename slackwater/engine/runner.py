@@ -18,6 +18,7 @@ from slackwater.catalog.model import Measurement, Run, Segment
 from slackwater.engine.compile import compile_program, compile_query
 from slackwater.engine.emptiness import not_empty
 from slackwater.engine.local import LocalEngine, LocalSession, conform
+from slackwater.engine.meetings import bearable
 from slackwater.engine.meter import Meter, Reading
 from slackwater.engine.programs import HEAVY, Part, Program
 from slackwater.engine.sharing import most_repeated
@@ -206,13 +207,14 @@ class Runner:
             if isinstance(source, Made) and source.target in made
         }
         changes = changed_bytes(sources)
+        read = {name: source.bytes for name, source in sources.items()}
         program = compile_program(
-            relation,
+            bearable(relation, read, one_piece=bool(_suited(sources))),
             self.spark.dialect,
             inputs,
             [f.name for f in relation.schema],
             _fresh(),
-            {s: sources[s].bytes for s in sources} if changes < BROADCAST_BYTES else None,
+            read if changes < BROADCAST_BYTES else None,
             sizes,
             most,
         )

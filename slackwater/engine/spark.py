@@ -246,7 +246,7 @@ class SparkEngine:
         makes pieces that suit memory and are small for files; or spread by columns."""
         frame = self.frame(sql)
         if spread is not None:
-            frame = frame.repartition(spread.pieces, *(quote(name) for name in spread.by))
+            frame = frame.repartitionById(spread.pieces, _piece(spread))
         elif few_files:
             frame = frame.coalesce(int(str(self.session.conf.get(PARTITIONS))))
         writer = frame.write.option("compression", "zstd")
@@ -392,6 +392,16 @@ _LOCAL = _Views()
 
 def _views() -> list[str]:
     return _LOCAL.views
+
+
+def _piece(spread: Spread) -> Any:
+    """The number of the piece that a row belongs to, by which Spark reads it again. It is computed
+    here: rows that happen to be exchanged by these columns already may lie in fewer pieces, which
+    adaptive planning has put together."""
+    from pyspark.sql import functions
+
+    hashed = functions.hash(*(quote(name) for name in spread.by))
+    return functions.pmod(hashed, functions.lit(spread.pieces))
 
 
 def _distinguished(frame: DataFrame, name: str) -> DataFrame:

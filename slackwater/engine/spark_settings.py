@@ -50,7 +50,8 @@ DEFAULTS = {
     # rows of a table are a union: where it has changed once more, all of it would be new code.
     "spark.sql.codegen.useIdInClassName": "false",
     "spark.sql.codegen.wholeStage.union.enabled": "false",
-    # Nothing is bucketed; where this may look for buckets, Spark clones the session to cache rows.
+    # What is bucketed is read so; where this may look for other ways, Spark clones the session to
+    # cache rows.
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.sources.default": "parquet",

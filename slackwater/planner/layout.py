@@ -61,6 +61,8 @@ MOST_HASHED = 8_000_000
 """Values in a piece; what has more is sorted, for which memory may run out without harm."""
 FEW_SPREADS = 16
 """So many combinations are all tried."""
+DEEPEST = 150
+"""What is nested deeper is left to Spark."""
 CANDIDATES = 2
 """Of each relation that is saved, so many sets of columns that later runs join or group by."""
 
@@ -75,7 +77,7 @@ def laid_out(
 ) -> tuple[RunSteps, ...]:
     """The runs of a plan; those on Spark with joins that say how their sides meet, and what they
     save for others there spread by columns where that pays."""
-    if "spark" not in engines:
+    if "spark" not in engines or any(_depth(r) > DEEPEST for n in runs for r in relations_of(n)):
         return tuple(runs)
     return _Layout(runs, problem, engines).best()
 
@@ -211,6 +213,11 @@ class _Layout:
         return hashed if smaller / self._pieces < MOST_HASHED else MERGE
 
 
+def _depth(relation: Relation) -> int:
+    deep: int = relation.map(lambda node, below: 1 + max(below, default=0))
+    return deep
+
+
 def _place(spread: Spread) -> Place:
     return by(*spread) if spread else ANYHOW
 
@@ -249,7 +256,8 @@ def _traced(node: Relation, exprs: Sequence[Expr]) -> Iterator[tuple[Scan, Sprea
     places = tuple(expr.index for expr in exprs if isinstance(expr, Column))
     match node:
         case Scan():
-            yield node, places
+            if len(set(places)) == len(places):
+                yield node, places
         case Project():
             yield from _traced(node.input, [node.exprs[i] for i in places])
         case Aggregate() if max(places) < len(node.keys):

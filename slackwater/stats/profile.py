@@ -21,7 +21,7 @@ from slackwater.algebra.relation import (
     SetOp,
     Window,
 )
-from slackwater.stats.values import Values, origin
+from slackwater.stats.values import Values, aggregated, origin, uncast
 from slackwater.tvr.time import split
 from slackwater.types import WEIGHT
 
@@ -126,10 +126,18 @@ def deciding_columns(query: Relation) -> dict[str, set[str]]:
     for node in query.walk():
         for below, expr in _deciding(node):
             for part in expr.walk():
-                place = origin(below, part) if isinstance(part, Column) else None
+                place = _decided_by(below, part) if isinstance(part, Column) else None
                 if place is not None:
                     found.setdefault(place[0].source, set()).add(place[1])
     return found
+
+
+def _decided_by(below: Relation, column: Column) -> tuple[Scan, str] | None:
+    """The stored column that a column is, or of whose values it is a sum or the like."""
+    groups = aggregated(below, column)
+    if groups is None or not groups[1].args:
+        return origin(below, column)
+    return origin(groups[0].input, uncast(groups[1].args[0]))
 
 
 def _deciding(node: Relation) -> Iterator[tuple[Relation, Expr]]:

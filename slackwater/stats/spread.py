@@ -17,6 +17,10 @@ import numpy as np
 
 from slackwater.stats.amounts import Amount, most
 
+FEWEST = 1e-4
+"""So many are taken to be above or below any bound: groups are seldom as even as chance has it."""
+LARGEST = 1e150
+"""Values beyond are not reckoned with."""
 WIDE = 6.0
 """Nearly all values are within so many standard deviations, half of them on either side."""
 _erfc = np.vectorize(erfc, otypes=[float])
@@ -37,9 +41,9 @@ class Spread:
         """
         away = (bound - self.mean) / (2 * most(self.variance, 1e-12)) ** 0.5
         if isinstance(away, np.ndarray):
-            share: Amount = _erfc(away) / 2
+            share: Amount = np.clip(_erfc(away) / 2, FEWEST, 1 - FEWEST)
             return share
-        return erfc(away) / 2
+        return min(1 - FEWEST, max(FEWEST, erfc(away) / 2))
 
     @property
     def whole_numbers(self) -> Amount:
@@ -70,4 +74,5 @@ def of_average(rows: Amount, low: float, high: float) -> Spread:
 
 
 def _even(low: float, high: float) -> tuple[float, float]:
+    low, high = max(-LARGEST, low), min(LARGEST, high)
     return (low + high) / 2, ((high - low) / sqrt(12)) ** 2
