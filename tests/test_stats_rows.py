@@ -10,9 +10,9 @@ import pytest
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.sql.bind import bind, context
+from slackwater.stats.chance import of_sum
 from slackwater.stats.profile import deciding_columns
 from slackwater.stats.rows import Change, Estimates, Rows, groups
-from slackwater.stats.spread import of_sum
 from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.normal import normalize
 from slackwater.types import INT, Field

@@ -66,9 +66,9 @@ DEEPEST = 150
 CANDIDATES = 2
 """Of each relation that is saved, so many sets of columns that later runs join or group by."""
 
-Spread = tuple[int, ...]
+By = tuple[int, ...]
 """Columns by whose values rows are spread; none, where they are not."""
-Spreads = Mapping[str, Spread]
+Spreads = Mapping[str, By]
 """By name of what is saved."""
 
 
@@ -89,7 +89,7 @@ class _Layout:
         self._weights = weights(problem)
         self._sizes = Sizes(runs, problem)
         self._saved_at = {saved.name: run.point for run in runs for saved in run.saves}
-        self._costs: dict[tuple[int, tuple[tuple[str, Spread], ...]], float] = {}
+        self._costs: dict[tuple[int, tuple[tuple[str, By], ...]], float] = {}
         self._pieces = self._sizes.pieces()
 
     def best(self) -> tuple[RunSteps, ...]:
@@ -108,8 +108,8 @@ class _Layout:
             return min(tried, key=self._cost)  # of equal ones the first, which spreads least
         return self._one_by_one(candidates)
 
-    def _one_by_one(self, candidates: Mapping[str, Sequence[Spread]]) -> Spreads:
-        best: dict[str, Spread] = {}
+    def _one_by_one(self, candidates: Mapping[str, Sequence[By]]) -> Spreads:
+        best: dict[str, By] = {}
         cost, before = self._cost(best), inf
         while cost < before * CLEARLY:
             before = cost
@@ -120,11 +120,11 @@ class _Layout:
                         best, cost = other, self._cost(other)
         return best
 
-    def _candidates(self) -> dict[str, list[Spread]]:
+    def _candidates(self) -> dict[str, list[By]]:
         """Of what a run on Spark saves, the columns that later ones there join or group by."""
         saves = (saved for run in self._runs for saved in run.saves)
         own = {saved.name for saved in saves if self._is_worth(saved)}
-        found: dict[str, Counter[Spread]] = {}
+        found: dict[str, Counter[By]] = {}
         for run in self._runs:
             for relation in relations_of(run):
                 for scan, spread in _met_by(relation):
@@ -218,11 +218,11 @@ def _depth(relation: Relation) -> int:
     return deep
 
 
-def _place(spread: Spread) -> Place:
+def _place(spread: By) -> Place:
     return by(*spread) if spread else ANYHOW
 
 
-def _names(saved: Saved, spread: Spread) -> tuple[str, ...]:
+def _names(saved: Saved, spread: By) -> tuple[str, ...]:
     return tuple(saved.relation.schema[i].name for i in spread)
 
 
@@ -237,7 +237,7 @@ def _meeting(relation: Relation, meets: Mapping[Relation, str]) -> Relation:
     return known[relation]
 
 
-def _met_by(relation: Relation) -> Iterator[tuple[Scan, Spread]]:
+def _met_by(relation: Relation) -> Iterator[tuple[Scan, By]]:
     """The columns of scanned relations by which joins and groups bring rows together."""
     for node in relation.walk():
         if isinstance(node, Join):
@@ -249,7 +249,7 @@ def _met_by(relation: Relation) -> Iterator[tuple[Scan, Spread]]:
             yield from _traced(node.input, node.keys)
 
 
-def _traced(node: Relation, exprs: Sequence[Expr]) -> Iterator[tuple[Scan, Spread]]:
+def _traced(node: Relation, exprs: Sequence[Expr]) -> Iterator[tuple[Scan, By]]:
     """The scans whose columns some expressions are."""
     if not all(isinstance(expr, Column) for expr in exprs):
         return

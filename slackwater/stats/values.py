@@ -34,7 +34,7 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.stats.amounts import least, most
-from slackwater.stats.spread import Spread, of_average, of_count, of_sum
+from slackwater.stats.chance import Normal, of_average, of_count, of_sum
 from slackwater.tvr.restrict import equal_sides
 from slackwater.types import BOOLEAN
 
@@ -297,7 +297,7 @@ class Domain:
         found = origin(node, expr)
         return None if found is None else self.known.values(found[0].source, found[1])
 
-    def _spread(self, node: Relation, expr: Expr) -> Spread | None:
+    def _by_chance(self, node: Relation, expr: Expr) -> Normal | None:
         """How the values of an expression are spread, if it is a count, sum or average of groups
         and that is known of its argument."""
         found = aggregated(node, expr)
@@ -329,8 +329,8 @@ class Domain:
         if isinstance(left, Literal):
             left, right, name = right, left, name.translate(str.maketrans("<>", "><"))
         known, bound = self._stored(node, left), number(right)
-        if bound is not None and (spread := self._spread(node, left)) is not None:
-            above = spread.above(bound)
+        if bound is not None and (found := self._by_chance(node, left)) is not None:
+            above = found.above(bound)
             return 1 - above if "<" in name else above
         if known is None or bound is None or known.low is None or known.high is None:
             return RANGE

@@ -27,7 +27,7 @@ _erfc = np.vectorize(erfc, otypes=[float])
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Normal:
     """Values with a mean and a variance."""
 
     mean: Amount
@@ -36,7 +36,7 @@ class Spread:
     def above(self, bound: float) -> Amount:
         """The share of values above a bound.
 
-        >>> Spread(10.0, 4.0).above(10.0), round(Spread(10.0, 4.0).above(14.0), 3)
+        >>> Normal(10.0, 4.0).above(10.0), round(Normal(10.0, 4.0).above(14.0), 3)
         (0.5, 0.023)
         """
         away = (bound - self.mean) / (2 * most(self.variance, 1e-12)) ** 0.5
@@ -49,28 +49,28 @@ class Spread:
     def whole_numbers(self) -> Amount:
         """How many whole numbers are among them.
 
-        >>> Spread(100.0, 100.0).whole_numbers
+        >>> Normal(100.0, 100.0).whole_numbers
         61.0
         """
         deviation: Amount = self.variance**0.5
         return 1 + WIDE * deviation
 
 
-def of_count(rows: Amount) -> Spread:
+def of_count(rows: Amount) -> Normal:
     """Of the counts of groups that have so many rows."""
-    return Spread(rows, rows)
+    return Normal(rows, rows)
 
 
-def of_sum(rows: Amount, low: float, high: float) -> Spread:
+def of_sum(rows: Amount, low: float, high: float) -> Normal:
     """Of the sums of values between two others."""
     mean, variance = _even(low, high)
-    return Spread(rows * mean, rows * (variance + mean**2))
+    return Normal(rows * mean, rows * (variance + mean**2))
 
 
-def of_average(rows: Amount, low: float, high: float) -> Spread:
+def of_average(rows: Amount, low: float, high: float) -> Normal:
     """Of the averages of values between two others."""
     mean, variance = _even(low, high)
-    return Spread(mean, variance / most(1.0, rows))
+    return Normal(mean, variance / most(1.0, rows))
 
 
 def _even(low: float, high: float) -> tuple[float, float]:
