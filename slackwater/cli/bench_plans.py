@@ -3,6 +3,7 @@ how much it is decided what to do, and what early runs bring."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import quantiles
 from typing import Annotated, Any
@@ -184,14 +185,20 @@ def progressive(
     )
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_early(told)))
+    for line in _saved(told):
+        own.out.print(line)
+
+
+def _saved(told: dict[str, Any]) -> Iterator[str]:
+    """What early runs save in all, and what telling Spark how rows meet does."""
     if "total_cost_ratio" in told:
-        own.out.print(
+        yield (
             f"Weighted CPU: {told['total_cost_ratio']:.2f} of one run at the due time in all, "
             f"{told['median_cost_ratio']:.2f} in the median; CPU at the due time: "
             f"{told['median_due_ratio']:.2f} in the median, lower for {told['lower_at_due']:.0%}"
         )
     if told.get("layout_ratio"):
-        own.out.print(
+        yield (
             f"Told how rows meet and are spread: {told['layout_ratio']:.2f} of the weighted CPU of "
             "the same plans with that left to Spark"
         )

@@ -115,19 +115,24 @@ def number(expr: Expr) -> float | None:
 def origin(node: Relation, expr: Expr) -> tuple[Scan, str] | None:
     """The scan and the stored column that an expression over a relation's row is."""
     while isinstance(expr, Column):
-        match node:
-            case Scan():
-                return node, node.fields[expr.index].name
-            case Project(below, exprs):
-                node, expr = below, exprs[expr.index]
-            case Join(left, right) if expr.index >= left.width:
-                node, expr = right, shift(expr, -left.width)
-            case Join() | Filter() | Window() | Bag():
-                if expr.index >= node.inputs[0].width:
-                    return None
-                node = node.inputs[0]
-            case _:
-                return None
+        if isinstance(node, Scan):
+            return node, node.fields[expr.index].name
+        found = _one_below(node, expr)
+        if found is None:
+            return None
+        node, expr = found
+    return None
+
+
+def _one_below(node: Relation, column: Column) -> tuple[Relation, Expr] | None:
+    """The input of an operator that only passes a column on, and what the column is there."""
+    match node:
+        case Project(below, exprs):
+            return below, exprs[column.index]
+        case Join(left, right) if column.index >= left.width:
+            return right, shift(column, -left.width)
+        case Join() | Filter() | Window() | Bag() if column.index < node.inputs[0].width:
+            return node.inputs[0], column
     return None
 
 
@@ -141,20 +146,13 @@ def uncast(expr: Expr) -> Expr:
 def aggregated(node: Relation, expr: Expr) -> tuple[Aggregate, AggCall] | None:
     """The groups, and what is computed of each, that an expression over a relation's row is."""
     while isinstance(expr := uncast(expr), Column):
-        match node:
-            case Aggregate(_, keys, aggs):
-                place = expr.index - len(keys)
-                return (node, aggs[place]) if keys and place >= 0 else None
-            case Project(below, exprs):
-                node, expr = below, exprs[expr.index]
-            case Join(left, right) if expr.index >= left.width:
-                node, expr = right, shift(expr, -left.width)
-            case Join() | Filter() | Window() | Bag():
-                if expr.index >= node.inputs[0].width:
-                    return None
-                node = node.inputs[0]
-            case _:
-                return None
+        if isinstance(node, Aggregate):
+            place = expr.index - len(node.keys)
+            return (node, node.aggs[place]) if node.keys and place >= 0 else None
+        found = _one_below(node, expr)
+        if found is None:
+            return None
+        node, expr = found
     return None
 
 
