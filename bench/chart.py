@@ -104,7 +104,7 @@ def _table(size: dict[str, Any]) -> str:
     """The figures behind the bars, the medians last."""
     head = ["query", "recompute: Spark s", "local s"]
     for placement in COLORS:
-        head += [f"{placement}: s", "mode", *("latency ×", "CPU ×", "local ×", "local CPU ×")]
+        head += [f"{placement}: s", "method", *("latency ×", "CPU ×", "local ×", "local CPU ×")]
     rows = [_row(query) for query in size["queries"]]
     for name in ("medians", "medians_of_changed"):
         shown = name.replace("medians", "median").replace("_", " ")
@@ -118,7 +118,7 @@ def _row(query: dict[str, Any]) -> list[str]:
     row += [number(query[m]["seconds"]) for m in ("recompute_spark", "recompute_local")]
     for placement in COLORS:
         own = query[placement]
-        row += [number(own["seconds"]), own.get("mode", "failed")]
+        row += [number(own["seconds"]), own.get("method", "failed")]
         row += [number(own[ratio]) for ratio, _ in CHARTS]
     return row
 

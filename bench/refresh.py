@@ -296,6 +296,7 @@ class _Bench:
         report = reports[-1]
         details = {
             "mode": report.mode,
+            "method": report.method,
             "reasons": list(report.reasons),
             "engine": report.engine,
             "report_seconds": report.seconds,

@@ -24,6 +24,7 @@ from slackwater.cli import exits
 from slackwater.cli.app import app
 from slackwater.engine.spark import SparkEngine
 from slackwater.errors import UserError
+from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 SCALE = 0.001
 MODES = {"full", "incremental"}
 """How a view may be refreshed after a change."""
+TAKEN = {INCREMENTAL, HIGHER_ORDER, FULL, PLAIN}
+"""By which method."""
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +102,7 @@ def test_a_sweep_measures_each_size_and_the_chosen_one() -> None:
 
 def sample(query: str, method: str, seconds: float, exact: bool = True) -> Sample:
     cost = Cost(seconds, seconds * 2, 1000, 0.0, 0, 0, 1, 0, 1, 1)
-    details = {"mode": "full", "engine": "local"} if method in PLACEMENTS else {}
+    details = {"mode": "full", "method": "full", "engine": "local"} if method in PLACEMENTS else {}
     problem = "" if exact else "different: 1 rows, 2 expected"
     return Sample(query, method, 0.01, cost, 1, exact, problem, details)
 
@@ -192,6 +195,7 @@ def test_all_ways_of_computing_are_exact(spark: SparkSession, tmp_path: Path) ->
             assert query[method]["rows"] == query["recompute_spark"]["rows"]
         for placement in PLACEMENTS:
             assert query[placement]["mode"] in MODES
+            assert query[placement]["method"] in TAKEN
             assert all(query[placement][ratio] > 0 for ratio in RATIOS)
         assert query["recompute_spark"]["jobs"] > 0
         assert query["spark"]["executions"] > 0

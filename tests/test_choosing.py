@@ -277,7 +277,9 @@ def test_the_first_refresh_by_a_way_on_spark_is_not_learned_from(filled: Warehou
     assert not is_warm("w", INCREMENTAL, "spark")
 
 
-def test_explain_tells_how_rows_move_on_spark(tmp_path: Path) -> None:
+def test_explain_tells_how_rows_move_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with slackwater.connect(tmp_path / "w", placement="local") as db:
         _fill(db, 1000)
         db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW}")
@@ -286,6 +288,10 @@ def test_explain_tells_how_rows_move_on_spark(tmp_path: Path) -> None:
         db.append("orders", _orders(ROWS, 10))
         assert "Moves:" not in db.explain("v")
     with slackwater.connect(tmp_path / "w", placement="spark") as db:
+        assert "Moves:  nothing: each statement is one task" in db.explain("v").splitlines()
+        following = json.loads(db.explain("v", format="json"))["next"]
+        assert (following["one_task"], following["exchanges"]) == (True, [])
+        monkeypatch.setattr("slackwater.engine.suited.SHORT_BYTES", 0)  # however small it is
         told = db.explain("v").splitlines()
         moves = [line for line in told if line.startswith("Moves:")]
         assert moves[0] == "Moves:  broadcast change of orders"

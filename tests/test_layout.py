@@ -30,7 +30,7 @@ from slackwater.stats.rows import Change
 from slackwater.tvr import zset
 from slackwater.types import BIGINT, BOOLEAN, Field
 from slackwater.work.playing import play, recompute, versions
-from tests.conftest import PROOF
+from tests.conftest import PROOF, in_pieces
 from tests.test_laws import QUERIES, bound
 from tests.test_plan_engines import growing
 
@@ -317,6 +317,7 @@ def test_what_is_spread_is_not_exchanged_again(
         steps = (RunSteps(0, (kept,), None), RunSteps(1, (), None), RunSteps(2, (), named))
         other.__dict__["runs"] = steps
         monkeypatch.setattr(SparkEngine, "frame", watched)
+        monkeypatch.setattr("slackwater.engine.runner.suited", in_pieces)
         played = play(db._house, other, points)
         monkeypatch.undo()
         expected = db.sql("SELECT count(*) FROM orders o JOIN customers c ON o.customer = c.id")

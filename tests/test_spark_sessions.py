@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import slackwater
-from slackwater.engine.runner import SHORT_BYTES
 from slackwater.engine.spark_settings import SHORT, TINY
+from slackwater.engine.suited import SHORT_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -264,7 +264,7 @@ def _work(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
     columns = ["query", "recompute: Spark read", "jobs/stages", "local read"]
     for placement in ("spark", "auto"):
-        columns += [f"{placement}: mode", "engine", "read", "executions/jobs/stages"]
+        columns += [f"{placement}: method", "engine", "read", "executions/jobs/stages"]
     rows = []
     for query in part["queries"]:
         anew, number = query["recompute_spark"], int(query["query"][1:])
@@ -272,7 +272,7 @@ def _work(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
         line.append(_size(query["recompute_local"]["bytes_read"]))
         for placement in ("spark", "auto"):
             own = query[placement]
-            line += [own.get("mode", "failed"), own.get("engine", ""), _size(own["bytes_read"])]
+            line += [own.get("method", "failed"), own.get("engine", ""), _size(own["bytes_read"])]
             line.append(_counts(own, "executions", "jobs", "stages"))
         rows.append([*line, f"{THESIS_JOBS[number]}/{THESIS_STAGES[number]}"])
     return [*columns, "DBToaster on Spark: jobs/stages"], rows

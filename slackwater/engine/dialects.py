@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slackwater.algebra.expr import Expr
 from slackwater.engine import local_sql, spark_sql
@@ -31,7 +31,9 @@ class Dialect:
     anti_join: str
     same: str  # null-safe equality
     repeat: str  # joins each row with 1 … {weight}
+    number: str  # joins each row with each of {numbers}, (0), (1), …, as e.i
     broadcast: str  # hint that some inputs are small
+    one_piece: bool  # are all rows in one piece, so that every join hashes one side where it is?
     join_hints: bool  # can it be told how the sides of a join meet?
     prunes_by_equality: bool  # does a scan read less where keys are compared by `=` alone?
     cte_hints: bool  # can it be told whether to compute a common table expression once?
@@ -62,7 +64,9 @@ SPARK = Dialect(
     anti_join="LEFT ANTI JOIN",
     same="<=>",
     repeat="LATERAL VIEW explode(sequence(CAST(1 AS BIGINT), {weight})) r AS i",
+    number="LATERAL VIEW explode(array({numbers})) e AS i",
     broadcast="/*+ BROADCAST({}) */ ",
+    one_piece=False,
     join_hints=True,
     prunes_by_equality=False,
     cte_hints=False,
@@ -71,6 +75,13 @@ SPARK = Dialect(
     infers_from_in=True,
     repeats=False,  # names are fresh each time
 )
+
+IN_ONE_PIECE = replace(
+    SPARK, broadcast="/*+ SHUFFLE_HASH({}), COALESCE(1) */ ", one_piece=True, infers_from_in=False
+)
+"""Where all rows are in one piece, they are where others need them: nothing is sent anywhere, and
+what would be sent is what is hashed. Spark has to be told that what an inner join gives is still in
+one piece."""
 
 LOCAL = Dialect(
     name="local",
@@ -84,7 +95,9 @@ LOCAL = Dialect(
     anti_join="ANTI JOIN",
     same="IS NOT DISTINCT FROM",
     repeat="CROSS JOIN LATERAL (SELECT unnest(range(CAST({weight} AS BIGINT))) AS i) r",
+    number="CROSS JOIN (VALUES {numbers}) AS e(i)",
     broadcast="",
+    one_piece=False,
     join_hints=False,
     prunes_by_equality=True,
     cte_hints=True,

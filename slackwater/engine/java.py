@@ -17,6 +17,20 @@ HOW = (
 )
 
 
+COLLECTOR = "-XX:+UseParallelGC"
+"""Planning makes much garbage that is gone at once. To collect it beside the work, as Java does by
+itself, takes a sixth of what a small refresh takes on two cores."""
+SAY = ("SPARK_SUBMIT_OPTS", "SPARK_CONF_DIR", "SPARK_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+"""Where others may have chosen how garbage is collected; told two ways, Java does not start."""
+
+
+def own_options(master: str) -> str:
+    """How we start a Java in which all of Spark runs, where nobody else has a say."""
+    if not master.startswith("local") or any(os.environ.get(name) for name in SAY):
+        return ""
+    return COLLECTOR
+
+
 def java_version() -> int | None:
     """The major version of the Java that Spark would use; None if there is none."""
     home = os.environ.get("JAVA_HOME")

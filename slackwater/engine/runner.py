@@ -34,8 +34,8 @@ from slackwater.engine.sources import (
     thin,
 )
 from slackwater.engine.spark import SparkEngine
-from slackwater.engine.spark_settings import FROM_FEW_ROWS, OVER_FEW_ROWS, Overlay
 from slackwater.engine.storage import Storage
+from slackwater.engine.suited import SHORT_BYTES, Suited, suited
 from slackwater.engine.together import put_together, take_apart
 from slackwater.errors import NeedsSpark, UserError
 from slackwater.planner.placement import LOAD_BYTES, QUERY_BYTES, Placement, choose
@@ -44,15 +44,9 @@ from slackwater.types import to_arrow_schema
 
 BROADCAST_BYTES = 32_000_000
 """Changes up to this size are sent whole to wherever large inputs are read."""
-SHORT_BYTES = 8_000_000
-"""A statement that begins with less begins with few rows."""
 COLLECT_BYTES = 64_000_000
 """What comes of changes up to this size is written by the driver, all outputs of a step in one
 statement: Spark needs longer to set a write up for each than the rows take to arrive."""
-
-TINY_BYTES = 500_000
-"""A statement that reads less is interpreted: it runs for less long than its code would compile."""
-
 
 Segments = dict[str, tuple[Segment, ...]]
 """What was written for each target."""
@@ -191,12 +185,18 @@ class Runner:
         return program.sql
 
     def _spark_table(self, relation: Relation, sources: Sources) -> pa.Table:
-        with self.spark.statement(_suited(sources)):
-            sql = self._spark_program(relation, sources, {}).sql
+        how = suited(sources, [relation])
+        with self.spark.statement(how.overlays, how.one_piece):
+            sql = self._spark_program(relation, sources, {}, how).sql
             return conform(self.spark.table(sql), to_arrow_schema(relation.schema))
 
     def _spark_program(
-        self, relation: Relation, sources: Sources, made: Mapping[str, Part], most: int = HEAVY[0]
+        self,
+        relation: Relation,
+        sources: Sources,
+        made: Mapping[str, Part],
+        how: Suited,
+        most: int = HEAVY[0],
     ) -> Program:
         """The statement for Spark, its parts registered."""
         texts = {target: part.name for target, part in made.items()}
@@ -209,8 +209,8 @@ class Runner:
         changes = changed_bytes(sources)
         read = {name: source.bytes for name, source in sources.items()}
         program = compile_program(
-            bearable(relation, read, one_piece=bool(_suited(sources))),
-            self.spark.dialect,
+            bearable(relation, read, one_piece=how.from_few),
+            how.dialect,
             inputs,
             [f.name for f in relation.schema],
             _fresh(),
@@ -253,8 +253,9 @@ class Runner:
                 return self._write_local(step, run, sources)
             except NeedsSpark:
                 self._leave_local(measure)
-        with self.spark.statement(_suited(sources)):
-            statements = self._spark_statements(step, sources)
+        how = suited(sources, [output.relation for output in step.outputs])
+        with self.spark.statement(how.overlays, how.one_piece):
+            statements = self._spark_statements(step, sources, how)
             spread = any(output.spread for output in step.outputs)
             if not step.load and not spread and _has_change(sources, COLLECT_BYTES):
                 return self._collect(step, run, statements)
@@ -275,7 +276,7 @@ class Runner:
                 segments[output.target] = self.storage.write(run, output.target, batches, schema)
         return segments
 
-    def _spark_statements(self, step: WriteSegments, sources: Sources) -> list[str]:
+    def _spark_statements(self, step: WriteSegments, sources: Sources, how: Suited) -> list[str]:
         """A statement per output; what later ones read is computed once."""
         statements = []
         made: dict[str, Part] = {}
@@ -283,7 +284,7 @@ class Runner:
         most = most_repeated([(o.target, o.relation) for o in step.outputs], made_by)
         small = changed_bytes(sources) < SHORT_BYTES
         for i, output in enumerate(step.outputs):
-            program = self._spark_program(output.relation, sources, made, most)
+            program = self._spark_program(output.relation, sources, made, how, most)
             sql = program.sql
             if output.target in _read_later(step, i, sources):
                 part = Part(_fresh(), sql, program.size, small, most)
@@ -338,16 +339,6 @@ def _bytes(sources: Sources) -> int:
 def _has_change(sources: Sources, below: int) -> bool:
     """Is there a change, of fewer bytes?"""
     return 0 < changed_bytes(sources) < below
-
-
-def _suited(sources: Sources) -> list[Overlay]:
-    """Settings for a statement that begins with few rows (a small change, or small inputs
-    altogether), and for one that reads few at all."""
-    if any(isinstance(s, Given) and not s.is_local for s in sources.values()):
-        return []  # of any size
-    read = _bytes(sources)
-    suited = [FROM_FEW_ROWS] if read < SHORT_BYTES or _has_change(sources, SHORT_BYTES) else []
-    return [*suited, OVER_FEW_ROWS] if read < TINY_BYTES else suited
 
 
 def _is_exchanged(relation: Relation) -> bool:

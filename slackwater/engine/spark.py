@@ -20,7 +20,7 @@ from slackwater.algebra.expr import Column, Expr
 from slackwater.catalog.model import Segment
 from slackwater.engine import pieces
 from slackwater.engine.dialects import SPARK
-from slackwater.engine.java import NEEDED, java_version, require_java
+from slackwater.engine.java import NEEDED, java_version, own_options, require_java
 from slackwater.engine.programs import Part
 from slackwater.engine.spark_errors import translate
 from slackwater.engine.spark_settings import DEFAULTS, PINNED, Overlay, set_all
@@ -96,7 +96,8 @@ class SparkEngine:
         builder = SparkSession.builder.appName("slackwater").master(self._master)
         quiet = Path(__file__).with_name("log4j2.properties").as_uri()
         own = {**DEFAULTS, "spark.sql.warehouse.dir": str(self._root / "spark"), **self._config}
-        options = f"-Dlog4j2.configurationFile={quiet} {own.get(JAVA_OPTIONS, '')}"
+        asked = own.get(JAVA_OPTIONS) or own_options(self._master)
+        options = f"-Dlog4j2.configurationFile={quiet} {asked}"
         for key, value in {**own, JAVA_OPTIONS: options.strip()}.items():
             builder = builder.config(key, value)
         try:
@@ -180,16 +181,21 @@ class SparkEngine:
 
     def _view(self, frame: DataFrame) -> str:
         name = f"slackwater_{uuid.uuid4().hex}"
-        _distinguished(frame, name).createOrReplaceTempView(name)
+        _distinguished(self._placed(frame), name).createOrReplaceTempView(name)
         _views().append(name)
         return quote(name)
 
+    def _placed(self, frame: DataFrame) -> DataFrame:
+        """Rows that a statement reads: in one piece, if all that it reads is."""
+        return frame.coalesce(1) if _LOCAL.one_piece else frame
+
     @contextmanager
-    def statement(self, suited: Iterable[Overlay] = ()) -> Iterator[None]:
+    def statement(self, suited: Iterable[Overlay] = (), one_piece: bool = False) -> Iterator[None]:
         """Views registered inside are gone afterwards; Spark's errors become ours. Meanwhile
-        Spark has the settings that suit the statement."""
-        outer = _LOCAL.views, _LOCAL.kept
-        _LOCAL.views, _LOCAL.kept = [], []
+        Spark has the settings that suit the statement. What is read is in one piece, if told so:
+        then one task computes all, and nothing is exchanged or sent."""
+        outer = _LOCAL.views, _LOCAL.kept, _LOCAL.one_piece
+        _LOCAL.views, _LOCAL.kept, _LOCAL.one_piece = [], [], one_piece
         try:
             with ExitStack() as settings:
                 for overlay in suited:
@@ -204,7 +210,7 @@ class SparkEngine:
                 self.session.catalog.dropTempView(name)
             for let_go in reversed(_LOCAL.kept):  # those that read others first
                 let_go()
-            _LOCAL.views, _LOCAL.kept = outer
+            _LOCAL.views, _LOCAL.kept, _LOCAL.one_piece = outer
 
     def part(self, part: Part) -> None:
         """Rows that later statements read under a name, computed once: when first read, or now.
@@ -218,7 +224,7 @@ class SparkEngine:
             frame = _distinguished(frame, part.name).persist()
             _LOCAL.kept.append(frame.unpersist)
         elif part.small:
-            frame = self.session.createDataFrame(frame.toArrow(), frame.schema)
+            frame = self._placed(self.session.createDataFrame(frame.toArrow(), frame.schema))
         else:
             frame = frame.localCheckpoint()
             rows = frame._jdf.queryExecution().logical().rdd()
@@ -381,10 +387,12 @@ _OWN = _OwnSession()
 class _Views(threading.local):
     views: list[str]
     kept: list[Any]
+    one_piece: bool
 
     def __init__(self) -> None:
         self.kept = []
         self.views = []
+        self.one_piece = False
 
 
 _LOCAL = _Views()

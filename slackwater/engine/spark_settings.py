@@ -80,6 +80,19 @@ TINY = {"spark.sql.codegen.wholeStage": "false"}
 takes longer than the rows do."""
 
 
+WHOLE = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.excludedRules": (
+        "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin"
+    ),
+    "spark.sql.sources.fileCompressionFactor": "0.000001",
+    "spark.sql.defaultSizeInBytes": "1",
+}
+"""For statements whose rows are all in one piece. To send some would take a job of its own; semi
+joins are not to go down to where rows are in several pieces yet; and Spark, which takes a join for
+as large as its sides multiplied, is to think nothing too large for one piece."""
+
+
 class Overlay:
     """Settings of sessions while somebody asks for them; afterwards they have their own again."""
 
@@ -87,14 +100,14 @@ class Overlay:
         self._settings = settings
         self._lock = threading.Lock()
         self._users: Counter[SparkSession] = Counter()
-        self._own: dict[SparkSession, dict[str, str]] = {}
+        self._own: dict[SparkSession, dict[str, str | None]] = {}
 
     @contextmanager
     def on(self, session: SparkSession) -> Iterator[None]:
         """The settings hold, for whoever else uses the session meanwhile, too."""
         with self._lock:
             if not self._users[session]:
-                self._own[session] = {key: str(session.conf.get(key)) for key in self._settings}
+                self._own[session] = {key: session.conf.get(key, None) for key in self._settings}
                 set_all(session, self._settings)
             self._users[session] += 1
         try:
@@ -107,11 +120,15 @@ class Overlay:
                     set_all(session, self._own.pop(session))
 
 
-def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Change settings of a running session."""
+def set_all(session: SparkSession, settings: Mapping[str, str | None]) -> None:
+    """Change settings of a running session; those without a value are left to Spark."""
     for key, value in settings.items():
-        session.conf.set(key, value)
+        if value is None:
+            session.conf.unset(key)
+        else:
+            session.conf.set(key, value)
 
 
 FROM_FEW_ROWS = Overlay(SHORT)
 OVER_FEW_ROWS = Overlay(TINY)
+NOTHING_SENT = Overlay(WHOLE)

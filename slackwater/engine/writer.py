@@ -158,14 +158,13 @@ class Writer:
 
     def _from(self, block: Block) -> tuple[list[str], str, str]:
         """The columns of a block's inputs, its FROM and WHERE, and a hint for its SELECT."""
-        small = [i for i, leaf in enumerate(block.leaves) if self.sharing.is_small(leaf)]
-        outward = self.broadcast and small and len(block.leaves) > 1 and not block.told
-        if self.dialect.broadcast and outward:
+        start = self._start(block)
+        if start is not None and len(block.leaves) > 1 and not block.told:
             inputs = [
                 Input(self.texts.table(leaf), self._quoted(leaf), self._is_few(leaf))
                 for leaf in block.leaves
             ]
-            return joined(block, small[0], inputs, self.dialect)
+            return joined(block, start, inputs, self.dialect)
         row: list[str] = []
         names = []
         values = block.values() if self.dialect.scalar_subqueries else ()
@@ -186,12 +185,25 @@ class Writer:
         hints = ", ".join(f"{MEETS[meets]}({name})" for name, meets in told)
         return f"/*+ {hints} */ " if hints and self.dialect.join_hints else ""
 
+    def _start(self, block: Block) -> int | None:
+        """From which input the others are joined outward: one that is a change, or cut down to one;
+        in one piece, else, the one from which least is read. None where an engine is not told."""
+        if not self.dialect.broadcast or not self.broadcast:
+            return None
+        small = [i for i, leaf in enumerate(block.leaves) if self.sharing.is_small(leaf)]
+        if small or not self.dialect.one_piece:
+            return small[0] if small else None
+        return min(range(len(block.leaves)), key=lambda i: self._read(block.leaves[i]))
+
+    def _read(self, node: Relation) -> int:
+        """The bytes of what an input is made from."""
+        return sum(self.broadcast.get(scan.source, 0) for scan in node.scans())
+
     def _is_few(self, node: Relation) -> bool:
         """Is it worth sending to wherever it is joined?"""
         if not self.broadcast:
             return False
-        read = sum(self.broadcast.get(scan.source, 0) for scan in node.scans())
-        return self.sharing.is_small(node) or read < FEW_BYTES
+        return self.sharing.is_small(node) or self._read(node) < FEW_BYTES
 
     def _selected(self, node: Relation) -> str:
         """SELECT the block's row."""
@@ -272,7 +284,8 @@ class Writer:
             "anti": self.dialect.anti_join,
         }
         shown = rows[: node.width]
-        hint = self.dialect.broadcast.format("r") if self._is_few(node.right) else ""
+        told = self.dialect.one_piece or self._is_few(node.right)
+        hint = self.dialect.broadcast.format("r") if told else ""
         if isinstance(node, Meeting):
             hint = self._meetings([("r", node.meets)])
         return (
@@ -385,8 +398,8 @@ class Writer:
             )
             texts.append(f"CASE e.i {whens} END")
         numbers = ", ".join(f"({i})" for i in range(len(node.projections)))
-        shown = self.labelled(node, texts)
-        return f"SELECT {shown} FROM {name} CROSS JOIN (VALUES {numbers}) AS e(i)"
+        each = self.dialect.number.format(numbers=numbers)
+        return f"SELECT {self.labelled(node, texts)} FROM {name} {each}"
 
     @text.register
     def _(self, node: Bag) -> str:

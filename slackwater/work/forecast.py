@@ -8,9 +8,13 @@ from math import inf
 from typing import Any
 
 from slackwater.algebra.relation import Relation
+from slackwater.engine.skipping import narrowed
+from slackwater.engine.sources import thin
+from slackwater.engine.suited import suited
 from slackwater.planner.choice import PLAIN
 from slackwater.planner.fusion import Target, blocks, fused, program
 from slackwater.planner.places import ANYHOW, Move
+from slackwater.planner.steps import Output
 from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.prune import prune
@@ -56,6 +60,7 @@ class Forecast:
     outputs: tuple[Written, ...]
     exchanges: tuple[Exchange, ...] = ()  # on Spark: how rows move between its workers
     blocks: int = 1  # so often the driver and the workers take turns
+    one_task: bool = False  # for each statement, so that nothing moves
 
     def lines(self) -> list[str]:
         """For people."""
@@ -67,8 +72,9 @@ class Forecast:
             verb = "Saves: " if output.state else "Writes:"
             reads = f", from {', '.join(output.reads)}" if output.reads else ""
             found.append(f"{verb} {output.name}, about {output.rows:,.0f} rows{reads}")
-        found += [f"Moves:  {exchange}" for exchange in self.exchanges]
-        return found
+        if self.one_task:
+            return [*found, "Moves:  nothing: each statement is one task"]
+        return found + [f"Moves:  {exchange}" for exchange in self.exchanges]
 
     def to_json(self) -> dict[str, Any]:
         """For machines."""
@@ -93,7 +99,20 @@ def forecast(ways: Ways, usual: str) -> Forecast | None:
     )
     cpu, latency = (own.cpu, own.latency) if known else (None, None)
     made = Forecast(choice.chosen.method, engine, cpu, latency, written)
-    return made if engine == "local" else _with_exchanges(made, outputs, names)
+    if engine == "local":
+        return made
+    if _is_one_task(upkeep, outputs, choice):
+        return replace(made, one_task=True)
+    return _with_exchanges(made, outputs, names)
+
+
+def _is_one_task(upkeep: Upkeep, outputs: Mapping[str, Relation], choice: Choice) -> bool:
+    """Is so little read that nothing is exchanged?"""
+    making = () if choice.following is None else outputs
+    sources = upkeep.interval.sources(outputs.values(), making)
+    written = [Output(id, relation) for id, relation in outputs.items()]
+    relations = [thin(relation, sources) for relation in outputs.values()]
+    return suited(narrowed(written, sources), relations).one_piece
 
 
 def _outputs(

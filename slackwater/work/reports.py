@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slackwater.catalog.model import (
-    Event,
-)
+from slackwater.catalog.model import Event
+from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
 from slackwater.planner.steps import StepReport
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import Choice
@@ -34,6 +33,14 @@ class RefreshReport:
     def engine(self) -> str:
         """Where it ran; a comma where both engines took part, empty where none did."""
         return ", ".join(sorted({s.engine for s in self.steps}))
+
+    @property
+    def method(self) -> str:
+        """By which method, where the one that was chosen was gone to its end; else what it did."""
+        chosen = "" if self.choice is None else self.choice.chosen.method
+        followed = self.mode == "incremental" and chosen in (INCREMENTAL, HIGHER_ORDER)
+        anew = self.mode == "full" and chosen in (FULL, PLAIN)
+        return chosen if followed or anew else self.mode
 
     @property
     def cpu_seconds(self) -> float:
