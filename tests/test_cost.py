@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from math import exp, inf
 from statistics import median
 
@@ -84,6 +85,18 @@ def test_the_cheapest_way_over_this_refresh_and_those_to_come(
     chosen = choose(ways)
     assert chosen is not None
     assert chosen.method == method
+
+
+@pytest.mark.parametrize(("engine", "method"), [("local", PLAIN), ("spark", INCREMENTAL)])
+def test_on_spark_changes_are_followed_for_a_little_more(engine: str, method: str) -> None:
+    """What they take there is known once they have been."""
+    ways = [replace(way, engine=engine) for way in _ways(1.1, 2.0, 1.0)]
+    chosen = choose(ways)
+    assert chosen is not None
+    assert chosen.method == method
+    dearer = choose([replace(way, engine=engine) for way in _ways(1.2, 2.0, 1.0)])
+    assert dearer is not None
+    assert dearer.method == PLAIN
 
 
 def test_of_two_engines_the_cheaper_one() -> None:

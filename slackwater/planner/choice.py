@@ -28,6 +28,9 @@ UNSURE = 1.25
 TIE = 0.025
 """Seconds that make no difference: then changes are followed, which keeps the log of changes. It is
 about what binding and committing a small refresh vary by."""
+NEAR = {"spark": 0.15}
+"""By engine, shares of what is expected that make no difference either. What Spark takes is off by
+a third as often as not, and of changes that are not followed nothing is learned."""
 WORTH = 0.05
 """Seconds that a refresh must save before something is built for it."""
 
@@ -71,9 +74,14 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
     for method in (HIGHER_ORDER, INCREMENTAL):  # what there is already is kept, in a tie
         own = min((c for c in possible if c.method == method), key=lambda c: c.cpu, default=None)
-        if best is not None and own is not None and own.cpu < best.cpu + TIE:
+        if best is not None and own is not None and own.cpu < best.cpu + _tie(best):
             return own
     return best
+
+
+def _tie(best: Candidate) -> float:
+    """Seconds by which a way may be dearer than the best and be taken for as good."""
+    return max(TIE, NEAR.get(best.engine, 0.0) * best.cpu)
 
 
 def cheapest(candidates: Sequence[Candidate], method: str) -> float:
