@@ -31,6 +31,8 @@ from slackwater.work.upkeep import Following, Upkeep, Upkept
 
 FEW_ROWS = 1_000
 MOST_KEYS = 0.5
+KEYED = ("recompute_affected_keys", "partners_of_changed_keys", "partners_by_count")
+"""Laws that read what has the keys of a change."""
 COVERED = "KEYS_COVER_MOST_ROWS"
 """The reason where the changed keys cover more than half of an input."""
 
@@ -97,7 +99,7 @@ def _inputs(deltas: Deltas) -> Iterator[tuple[Relation, Note, tuple[Relation, Re
         if note.law == "recompute" or note.reason:
             for rows in map(deltas.rows, node.inputs):
                 yield node, note, (rows, rows)
-        elif note.law in ("recompute_affected_keys", "partners_of_changed_keys"):
+        elif note.law in KEYED:
             keys = _keys(node)
             changed = node.inputs if note.law == "recompute_affected_keys" else node.inputs[1:]
             wanted = _affected(deltas, node, keys, len(changed))

@@ -116,6 +116,18 @@ QUERIES |= {
     "groups of partners": "SELECT r.a, r.s, COUNT(t.c) AS n, SUM(t.c) AS m, COUNT(*) AS k, "
     "COUNT(*) FILTER (WHERE t.c > 1) AS f, MIN(t.c) AS lo, AVG(t.c) AS g "
     "FROM r LEFT JOIN t ON r.a = t.a AND t.c < 4 GROUP BY r.a, r.s",
+    "in of a join": "SELECT a, s FROM r WHERE b IN (SELECT t.c FROM t JOIN u ON t.a = u.b)",
+    "in of a join, and of itself": "SELECT c FROM t WHERE a IN "
+    "(SELECT x.c FROM t x JOIN r ON x.a = r.b)",
+    "in of groups": "SELECT a, s FROM r WHERE b IN (SELECT a FROM t GROUP BY a HAVING SUM(c) > 2)",
+    "in of distinct rows": "SELECT a, s FROM r WHERE (a, b) IN (SELECT DISTINCT a, c FROM t)",
+    "in of groups, joined": "SELECT x.s FROM (SELECT r.s, t.c FROM r JOIN t ON r.a = t.a) x "
+    "WHERE x.c IN (SELECT b FROM u GROUP BY b HAVING COUNT(*) > 1)",
+    "in of a set": "SELECT a FROM r WHERE b IN (SELECT c FROM t UNION ALL SELECT d FROM u)",
+    "not among those joined": "SELECT a, s FROM r WHERE NOT EXISTS "
+    "(SELECT 1 FROM t JOIN u ON t.c = u.c WHERE t.a = r.a AND u.b = r.b)",
+    "not among groups": "SELECT a, s FROM r WHERE NOT EXISTS (SELECT 1 FROM "
+    "(SELECT a, SUM(c) AS n FROM t GROUP BY a) x WHERE x.a = r.a AND x.n > 1)",
     "largest partners": "SELECT r.a, MAX(t.c) AS hi FROM r LEFT JOIN t ON t.a = r.a GROUP BY r.a",
 }
 

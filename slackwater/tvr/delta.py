@@ -24,7 +24,7 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.tvr import zset
-from slackwater.tvr.laws import joins, keyed, linear, recompute, whole_keys
+from slackwater.tvr.laws import joins, keyed, linear, partners, recompute, whole_keys
 from slackwater.tvr.preaggregate import Pays, never
 from slackwater.tvr.references import Reference
 from slackwater.tvr.states import State
@@ -201,6 +201,7 @@ LAWS: dict[type[Relation], tuple[Callable[..., Relation | None], ...]] = {
     Join: (
         whole_keys.delta_whole_keys,
         joins.delta_inner,
+        partners.delta_by_partners,
         joins.delta_left_rows,
         keyed.delta_join,
         recompute.delta_recompute,
