@@ -10,9 +10,9 @@ import pytest
 from slackwater.algebra.relation import Join
 from slackwater.engine.local import LocalEngine
 from slackwater.tvr.delta import Deltas
-from slackwater.tvr.maintenance import Maintenance, with_parts_kept
+from slackwater.tvr.maintenance import Maintenance, whole_joins, with_parts_kept
 from slackwater.tvr.methods.counted import counted
-from slackwater.tvr.methods.higher_order import around, components, parts, spread
+from slackwater.tvr.methods.higher_order import around, components, is_joined, parts, spread
 from tests.test_laws import (
     SCHEMAS,
     assert_equals_recompute,
@@ -35,6 +35,10 @@ QUERIES = {
     "GROUP BY a) x ON r.a = x.a JOIN u ON u.b = x.a",
     "below an outer join": "SELECT x.a, y.c FROM (SELECT r.a, u.d FROM r JOIN t ON r.a = t.a "
     "JOIN u ON t.c = u.c) x LEFT JOIN t y ON x.d = y.a",
+    "with what a semi join leaves": "SELECT x.s, t.c FROM (SELECT a, s FROM r WHERE b IN "
+    "(SELECT c FROM u WHERE d > 0)) x JOIN t ON x.a = t.a",
+    "with what an outer join gives": "SELECT x.c, r.s FROM "
+    "(SELECT t.a, u.c FROM t LEFT JOIN u ON t.c = u.c) x JOIN r ON x.a = r.a WHERE x.c > r.b",
     "of those that are joined": "SELECT r.a, r.s FROM r WHERE r.b IN "
     "(SELECT t.c FROM t JOIN u ON t.a = u.b WHERE u.d > 0)",
     "of those with a sum": "SELECT r.a FROM r JOIN t ON r.a = t.a WHERE EXISTS "
@@ -90,6 +94,16 @@ def test_what_only_the_changed_input_holds_together_is_kept_apart() -> None:
 
 def test_a_join_whose_parts_are_single_inputs_stays_as_it_is() -> None:
     assert around(_joined(QUERIES["chain"]), 1) is None
+
+
+def test_what_a_semi_join_leaves_is_kept_though_it_is_a_single_input() -> None:
+    join = next(j for j in whole_joins(bound(QUERIES["with what a semi join leaves"])))
+    inputs = spread(join).inner.inputs
+    stored = next(i for i, r in enumerate(inputs) if not is_joined(r))
+    form = around(join, stored)
+    assert form is not None
+    assert [is_joined(part) for part in parts(form)] == [True]
+    assert around(join, 1 - stored) is None
 
 
 def test_the_form_has_the_same_columns() -> None:

@@ -22,7 +22,7 @@ from slackwater.stats.rows import Rows
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance, is_repeatable, whole_joins
-from slackwater.tvr.methods.higher_order import Part, around, parts, spread
+from slackwater.tvr.methods.higher_order import Part, around, is_joined_or_less, parts, spread
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import BufferState
 from slackwater.tvr.states.rows import RowState
@@ -107,7 +107,7 @@ class Outline:
             return
         for join in self._joins(node):
             for pivot in self._pivots(join, self.pivots[depth]):
-                form = around(join, pivot, sides=True)
+                form = around(join, pivot, is_joined_or_less)
                 if form is not None and parts(form):
                     yield self._cut(node, {join: form}, depth)
 

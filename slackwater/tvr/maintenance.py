@@ -131,7 +131,9 @@ def _around_wanted(join: Join, wanted: Collection[str]) -> Project | None:
     if not wanted:
         return None
     inputs = higher_order.spread(join).inner.inputs
-    found = [higher_order.around(join, i, sides=True) for i in range(len(inputs))]
+    found = [
+        higher_order.around(join, i, higher_order.is_joined_or_less) for i in range(len(inputs))
+    ]
     counts = [
         0 if form is None else sum(p.digest() in wanted for p in higher_order.parts(form))
         for form in found

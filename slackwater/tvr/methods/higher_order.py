@@ -9,7 +9,7 @@ the columns that anyone reads, is the aggregate that the viewlet transform pushe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from slackwater.algebra.expr import (
@@ -86,11 +86,26 @@ def _leaves_columns_out(node: Relation) -> bool:
     return (isinstance(below, Join) and below.how == "inner") or _leaves_columns_out(below)
 
 
-def _leaves_rows_out(node: Relation) -> bool:
-    """Is it some rows of a stored relation, and not all of them?"""
+Apart = Callable[[Relation], bool]
+"""Is an input of a join, by itself, worth keeping?"""
+
+
+def _never(node: Relation) -> bool:
+    return False
+
+
+def is_joined(node: Relation) -> bool:
+    """Is it what an outer, semi or anti join gives? It is computed for every change of others."""
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Join)
+
+
+def is_joined_or_less(node: Relation) -> bool:
+    """Or is it some rows of a stored relation, and not all of them?"""
     below = list(node.walk())
     simple = all(isinstance(r, Filter | Project | Scan) for r in below)
-    return simple and any(isinstance(r, Filter) for r in below)
+    return is_joined(node) or (simple and any(isinstance(r, Filter) for r in below))
 
 
 def around_changes(memo: Memo, node: Relation) -> Iterator[Relation]:
@@ -121,22 +136,20 @@ def _picked(node: Project, form: Project) -> Project:
     return Project(form.input, exprs, node.names)
 
 
-def around(join: Join, pivot: int, sides: bool = False) -> Project | None:
-    """An inner join as one of its inputs joined with parts; None where all are single inputs. With
-    `sides`, an input of which a condition leaves out rows is a part by itself."""
-    return _around(spread(join), join, (pivot,), sides)
+def around(join: Join, pivot: int, apart: Apart = is_joined) -> Project | None:
+    """An inner join as one of its inputs joined with parts: several inputs joined, or one that is
+    worth keeping by itself; None where there are none."""
+    return _around(spread(join), join, (pivot,), apart)
 
 
 def _around(
-    whole: Spread, join: Join, middle: tuple[int, ...], sides: bool = False
+    whole: Spread, join: Join, middle: tuple[int, ...], apart: Apart = _never
 ) -> Project | None:
     """The same around some inputs."""
-    found = list(components(whole.inner, *middle))
-    parts_found = [_part(whole, part, sides) for part in found]
-    several = any(len(part) > 1 for part in found)
-    if not several and not (sides and any(isinstance(piece, Part) for piece, _ in parts_found)):
+    found = [_part(whole, part, apart) for part in components(whole.inner, *middle)]
+    if all(not isinstance(r, Part) or r in whole.inner.inputs for r, _ in found):
         return None
-    pieces = [_part(whole, list(middle)), *parts_found]
+    pieces = [_part(whole, list(middle)), *found]
     joined, places = _joined(pieces, whole.inner.conditions)
     row = columns(joined.schema)
     names = tuple(f.name for f in join.schema)
@@ -166,10 +179,10 @@ def components(inner: Inner, *middle: int) -> Iterator[list[int]]:
         yield sorted(part)
 
 
-def _part(whole: Spread, part: list[int], sides: bool = False) -> Piece:
+def _part(whole: Spread, part: list[int], apart: Apart = _never) -> Piece:
     """A part as a relation of its own, with the columns that others read."""
     relation, places = _piece(whole.inner, part)
-    if len(part) == 1 and not (sides and _leaves_rows_out(relation)):
+    if len(part) == 1 and not apart(relation):
         return relation, places
     row = columns(relation.schema)
     order = whole.read_outside(set(places))
