@@ -22,9 +22,9 @@ from tests.streams import Failure, Outcome, make_stream, opening, play
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VIEWS = 6
+VIEWS = 8
 """Views of a stream on the local engine."""
-STREAMS = 345 if PROOF else 54
+STREAMS = 258 if PROOF else 40
 LEAST_VIEWS = 2_000 if PROOF else 300
 SPARK_VIEWS = 5
 SPARK_STREAMS = 13 if PROOF else 5

@@ -15,6 +15,8 @@ from slackwater.catalog.model import Segment
 from slackwater.engine import java, suited
 from slackwater.engine.sources import Given, Log, Source, Stored
 from slackwater.engine.spark import SparkEngine
+from slackwater.engine.spark_errors import OUT_OF_MEMORY, translate
+from slackwater.errors import StateError
 from slackwater.tvr.time import CHANGE
 from slackwater.types import BIGINT, STRING, Field
 from tests.conftest import suited_or_not
@@ -75,6 +77,46 @@ def test_a_small_refresh_is_a_task_for_each_of_its_statements(
             assert db.verify("v").equal
         if chosen is suited.suited:
             assert cost.stages == cost.jobs == cost.executions == 1
+
+
+def test_what_one_task_has_no_memory_for_is_run_in_several(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And as many operators are not tried in one again."""
+    pieces, table = [], SparkEngine.table
+
+    def full(engine: SparkEngine, sql: str) -> pa.Table:
+        pieces.append("COALESCE(1)" in sql)
+        if pieces[-1]:
+            raise StateError("Spark ran out of memory.", code=OUT_OF_MEMORY)
+        return table(engine, sql)
+
+    monkeypatch.setattr("slackwater.engine.runner.suited", suited.suited)
+    with _refreshed(spark, tmp_path) as db:
+        monkeypatch.setattr(SparkEngine, "table", full)
+        db.refresh("v")
+        assert pieces == [True, False]
+        db.sql("INSERT INTO t VALUES (1002, 5)")
+        db.refresh("v")
+        assert pieces == [True, False, False]
+        assert db.verify("v").equal
+
+
+def test_no_memory_is_told_as_such_however_deep_it_is_said() -> None:
+    class Thrown:
+        def __init__(self, text: str, cause: Thrown | None = None) -> None:
+            self.toString, self.getCause, self.getMessage = (
+                lambda: text,
+                lambda: cause,
+                lambda: text,
+            )
+
+    error = Exception("An error occurred while calling o1.collect.")
+    told = Thrown("UNABLE_TO_ACQUIRE_MEMORY: 248 bytes")
+    error.java_exception = Thrown("awaitResult", Thrown("job aborted", told))  # type: ignore
+    found = translate(error)
+    assert isinstance(found, StateError)
+    assert found.code == OUT_OF_MEMORY
 
 
 def _refreshed(spark: SparkSession, folder: Path) -> slackwater.Warehouse:

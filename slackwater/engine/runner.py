@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -34,10 +35,11 @@ from slackwater.engine.sources import (
     thin,
 )
 from slackwater.engine.spark import SparkEngine
+from slackwater.engine.spark_errors import OUT_OF_MEMORY
 from slackwater.engine.storage import Storage
 from slackwater.engine.suited import SHORT_BYTES, Suited, suited
 from slackwater.engine.together import put_together, take_apart
-from slackwater.errors import NeedsSpark, UserError
+from slackwater.errors import NeedsSpark, StateError, UserError
 from slackwater.planner.placement import LOAD_BYTES, QUERY_BYTES, Placement, choose
 from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.types import to_arrow_schema
@@ -48,6 +50,7 @@ COLLECT_BYTES = 64_000_000
 """What comes of changes up to this size is written by the driver, all outputs of a step in one
 statement: Spark needs longer to set a write up for each than the rows take to arrive."""
 
+T = TypeVar("T")
 Segments = dict[str, tuple[Segment, ...]]
 """What was written for each target."""
 
@@ -78,6 +81,7 @@ class Runner:
     load_bytes: int = LOAD_BYTES
     query_bytes: int = QUERY_BYTES
     on_step: Callable[[StepReport], None] | None = None
+    _too_many: float = inf  # operators that one task had no memory for
     _telling: threading.RLock = field(default_factory=threading.RLock)
 
     # -- questions
@@ -185,10 +189,28 @@ class Runner:
         return program.sql
 
     def _spark_table(self, relation: Relation, sources: Sources) -> pa.Table:
-        how = suited(sources, [relation])
-        with self.spark.statement(how.overlays, how.one_piece):
-            sql = self._spark_program(relation, sources, {}, how).sql
-            return conform(self.spark.table(sql), to_arrow_schema(relation.schema))
+        def computed(how: Suited) -> pa.Table:
+            return self.spark.table(self._spark_program(relation, sources, {}, how).sql)
+
+        found = self._on_spark(sources, [relation], computed)
+        return conform(found, to_arrow_schema(relation.schema))
+
+    def _on_spark(
+        self, sources: Sources, relations: Sequence[Relation], work: Callable[[Suited], T]
+    ) -> T:
+        """Work on Spark, as it is best run. What one task has no memory for is run in several, and
+        so is then whatever has as many operators."""
+        how, operators = suited(sources, relations), sum(len(list(r.walk())) for r in relations)
+        if operators >= self._too_many:
+            how = replace(how, one_piece=False)
+        try:
+            with self.spark.statement(how.overlays, how.one_piece):
+                return work(how)
+        except StateError as error:
+            if error.code != OUT_OF_MEMORY or not how.one_piece:
+                raise
+        self._too_many = operators
+        return self._on_spark(sources, relations, work)
 
     def _spark_program(
         self,
@@ -253,13 +275,14 @@ class Runner:
                 return self._write_local(step, run, sources)
             except NeedsSpark:
                 self._leave_local(measure)
-        how = suited(sources, [output.relation for output in step.outputs])
-        with self.spark.statement(how.overlays, how.one_piece):
-            statements = self._spark_statements(step, sources, how)
-            spread = any(output.spread for output in step.outputs)
-            if not step.load and not spread and _has_change(sources, COLLECT_BYTES):
-                return self._collect(step, run, statements)
-            return self._write_spark(step, run, statements)
+        spread = any(output.spread for output in step.outputs)
+        few = not step.load and not spread and _has_change(sources, COLLECT_BYTES)
+        write = self._collect if few else self._write_spark
+
+        def written(how: Suited) -> Segments:
+            return write(step, run, self._spark_statements(step, sources, how))
+
+        return self._on_spark(sources, [output.relation for output in step.outputs], written)
 
     def _write_local(self, step: WriteSegments, run: Run, sources: Sources) -> Segments:
         segments: Segments = {}

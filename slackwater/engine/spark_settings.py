@@ -44,6 +44,9 @@ DEFAULTS = {
     # What the page would show of plans is kept even where there is none.
     "spark.sql.ui.retainedExecutions": "200",
     "spark.driver.memory": "4g",
+    # Every side that is hashed takes a page at least, and keeps it while its task runs. A statement
+    # in one piece hashes many; with pages of 64 MB, as Spark has them here by itself, 34 are all.
+    "spark.buffer.pageSize": "2m",
     # Refreshing a few views needs more than the 100 compiled classes that Spark keeps by default.
     "spark.sql.codegen.cache.maxEntries": "1000",
     # Code is found again wherever it is the same, not only as the same stage of a statement. The
