@@ -24,7 +24,7 @@ def main() -> int:
     options = _options()
     opened = opening() if options.placement == "local" else opening(placement=options.placement)
     if options.seed is not None:
-        stream = make_stream(options.seed, spark=options.placement != "local")
+        stream = make_stream(options.seed, options.views, spark=options.placement != "local")
         failure = failing(stream, opened)
         if failure is None:
             print(f"seed {options.seed}: no failure")
@@ -39,6 +39,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, help="the first seed (default: by the clock)")
     parser.add_argument("--seed", help="one seed, as a failing test prints it")
     parser.add_argument("--placement", default="local", choices=["local", "auto", "spark"])
+    parser.add_argument("--views", type=int, default=8, help="in a stream (default 8)")
     parser.add_argument("--shrink-seconds", type=float, default=600.0)
     return parser.parse_args()
 
@@ -49,7 +50,7 @@ def _play_on(options: argparse.Namespace, opened: Opening) -> int:
     total = Outcome()
     print(f"first seed {seed}", flush=True)
     while time.monotonic() - started < options.hours * 3600:
-        stream = make_stream(seed, spark=options.placement != "local")
+        stream = make_stream(seed, options.views, spark=options.placement != "local")
         try:
             total.add(play(stream, opened))
         except Failure as failure:

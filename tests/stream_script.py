@@ -28,7 +28,7 @@ def change(table, rows, weights=None):
     if weights is None:
         db.append(table, data)
     else:
-        db.apply(table, data.append_column("w", pa.array(weights)), weight_column="w")
+        db.apply(table, data.append_column("w", pa.array(weights, pa.int64())), weight_column="w")
 
 
 def check():

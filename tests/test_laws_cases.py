@@ -52,6 +52,17 @@ def test_a_count_of_nothing_has_a_state_without_columns(any_db: Warehouse) -> No
         assert any_db.sql("SELECT * FROM n").fetchall() == [(expected,)]
 
 
+def test_more_equal_rows_go_than_a_buffer_holds_of_them(any_db: Warehouse) -> None:
+    """All rows of the buffer are gone then, and what comes after them is not all that is left."""
+    any_db.sql("CREATE TABLE r (a INT)")
+    any_db.apply("r", [{"a": 1, "w": 300}], weight_column="w")
+    any_db.sql("CREATE MATERIALIZED VIEW v AS SELECT a FROM r ORDER BY a LIMIT 2")
+    any_db.refresh()
+    any_db.apply("r", [{"a": 1, "w": -200}, {"a": 5, "w": 7}], weight_column="w")
+    any_db.refresh()
+    assert any_db.sql("SELECT a FROM v").fetchall() == [(1,), (1,)]
+
+
 def test_conditions_of_a_comma_join_are_in_its_joins() -> None:
     query = normal("SELECT r.a FROM r, s, t WHERE r.a = t.a AND s.c = t.c AND r.b > 1")
     assert all(join.condition is not TRUE for join in joins(query))

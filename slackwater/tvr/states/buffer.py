@@ -128,7 +128,8 @@ class BufferState:
         last = Aggregate(placed, (), (AggCall(INT, True, "max", (of_kept,)),), ("last",))
         most = Literal(INT, False, 2 * self.filled)
         bound = Column(INT, True, placed.width)
-        near = build.case(Call(BOOLEAN, True, "<", (bound, most)), bound, most)
+        # Where no row of before is left, there is no bound, and nothing that is known to be inside.
+        near = build.case(Call(BOOLEAN, True, ">", (bound, most)), most, bound)
         inside = Call(BOOLEAN, True, "<=", (at, near))
         found = Join(placed, last, "inner", inside)
         row = columns(found.schema)
