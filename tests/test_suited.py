@@ -105,11 +105,8 @@ def test_what_one_task_has_no_memory_for_is_run_in_several(
 def test_no_memory_is_told_as_such_however_deep_it_is_said() -> None:
     class Thrown:
         def __init__(self, text: str, cause: Thrown | None = None) -> None:
-            self.toString, self.getCause, self.getMessage = (
-                lambda: text,
-                lambda: cause,
-                lambda: text,
-            )
+            self.toString = self.getMessage = lambda: text
+            self.getCause = lambda: cause
 
     error = Exception("An error occurred while calling o1.collect.")
     told = Thrown("UNABLE_TO_ACQUIRE_MEMORY: 248 bytes")

@@ -4,7 +4,7 @@
 
 ±K: the keys that find their first partner in S, and those that lose their last one. How many there
 are now, and ΔS, tell how many there were: S is not read as it was. Where S has each key once at
-most, ΔS alone tells, and S is not read at all.
+most, ΔS alone tells, and S is read for the rows of ΔR alone.
 """
 
 from __future__ import annotations
