@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "slackwater"
 LAYERS = (
     "errors",
     "faults",
+    "collecting",
     "timing",
     "types",
     "tree",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from slackwater.algebra.explain import describe
+from slackwater.collecting import held_off
 from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
 from slackwater.planner.engines import placed, possible, unplaced
@@ -178,16 +179,13 @@ def plan(
 def _no_garbage() -> Iterator[None]:
     """What planning makes is in use until it is done. To look through all of it for garbage, again
     and again, would take a third of its time, and once a tenth: afterwards it counts as old."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if not gc.get_freeze_count():  # what others set aside stays there
-            gc.freeze()
-            gc.unfreeze()
-        if collecting:
-            gc.enable()
+    with held_off():
+        try:
+            yield
+        finally:
+            if not gc.get_freeze_count():  # what others set aside stays there
+                gc.freeze()
+                gc.unfreeze()
 
 
 def _planned(

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from slackwater.catalog.model import Event, View
+from slackwater.collecting import held_off
 from slackwater.errors import SlackwaterError
 from slackwater.service.desk import ANOTHER, Desk
 from slackwater.service.goals import Due, failed, kept_or_missed, within_seconds
@@ -107,7 +108,8 @@ class Serving:
             goals.extend(self._goals(group, by, reports, finished, price))
             return goals
 
-        reports = desk.db.refresh(*(due.view.name for due in group), telling=telling)
+        with held_off():
+            reports = desk.db.refresh(*(due.view.name for due in group), telling=telling)
         desk.clock.skip(passed)
         self._tell(reports, goals, begun, price)
 
