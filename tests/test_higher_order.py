@@ -46,6 +46,15 @@ QUERIES = {
     "WHERE u.b = r.b AND x.n = t.c)",
     "of the same table": "SELECT x.a FROM t x WHERE x.c IN "
     "(SELECT y.a FROM t y JOIN t z ON y.c = z.a)",
+    "of those in a table": "SELECT r.a, r.s FROM r WHERE r.a IN (SELECT t.c FROM t WHERE t.a > 1)",
+    "of those in no table": "SELECT r.a, COUNT(*) AS n FROM r WHERE NOT EXISTS "
+    "(SELECT 1 FROM t WHERE t.a = r.a AND t.c > 0) GROUP BY r.a",
+    "of those in no join": "SELECT r.s FROM r WHERE NOT EXISTS "
+    "(SELECT 1 FROM t JOIN u ON t.c = u.c WHERE t.a = r.a AND u.b = r.b)",
+    "of those not in itself": "SELECT x.a FROM t x WHERE NOT EXISTS "
+    "(SELECT 1 FROM t y WHERE y.c = x.a)",
+    "of those in one and not in another": "SELECT r.s FROM r WHERE r.a IN (SELECT c FROM u) "
+    "AND NOT EXISTS (SELECT 1 FROM t WHERE t.c = r.b)",
 }
 
 
@@ -115,13 +124,16 @@ def test_the_form_has_the_same_columns() -> None:
         assert len(parts(form)) == 1
 
 
-def _semi(text: str) -> Join:
-    found = (n for n in bound(text).walk() if isinstance(n, Join) and n.how == "semi")
+def _matching(text: str) -> Join:
+    found = (n for n in bound(text).walk() if isinstance(n, Join) and n.how in ("semi", "anti"))
     return next(found)
 
 
-def test_a_semi_join_with_a_join_counts_its_keys() -> None:
-    join = _semi(QUERIES["of those that are joined"])
+@pytest.mark.parametrize(
+    "name", ["of those that are joined", "of those in a table", "of those in no table"]
+)
+def test_semi_and_anti_joins_count_their_keys(name: str) -> None:
+    join = _matching(QUERIES[name])
     found = counted(join)
     assert found is not None
     form, keys = found
@@ -129,19 +141,12 @@ def test_a_semi_join_with_a_join_counts_its_keys() -> None:
     assert (len(keys.keys), keys.aggs) == (1, ())
 
 
-@pytest.mark.parametrize(
-    "right",
-    [
-        "SELECT a FROM t WHERE c > 1",
-        "SELECT a FROM t GROUP BY a HAVING COUNT(*) > 1",
-    ],
-    ids=["stored", "grouped already"],
-)
-def test_other_semi_joins_stay_as_they_are(right: str) -> None:
-    assert counted(_semi(f"SELECT r.s FROM r WHERE r.a IN ({right})")) is None
+def test_what_is_grouped_already_is_not_counted() -> None:
+    right = "SELECT a FROM t GROUP BY a HAVING COUNT(*) > 1"
+    assert counted(_matching(f"SELECT r.s FROM r WHERE r.a IN ({right})")) is None
 
 
 def test_a_semi_join_with_more_than_equality_stays_as_it_is() -> None:
     text = """SELECT r.s FROM r WHERE EXISTS
         (SELECT 1 FROM t JOIN u ON t.c = u.c WHERE t.a = r.a AND u.d > r.b)"""
-    assert counted(_semi(text)) is None
+    assert counted(_matching(text)) is None

@@ -64,12 +64,14 @@ class Candidate:
         }
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The cheapest over this refresh and those to come; None where none is possible."""
+def choose(candidates: Sequence[Candidate], to_build: float = inf) -> Candidate | None:
+    """The cheapest over this refresh and those to come; None where none is possible. `to_build`:
+    seconds of building, beside a refresh by changes, what higher-order ones need."""
 
     methods = (INCREMENTAL, HIGHER_ORDER, PLAIN)
     later = {method: cheapest(candidates, method) for method in methods}
-    later[FULL] = later[INCREMENTAL]
+    built = _once_built(later[HIGHER_ORDER]) + to_build / FUTURE
+    later[INCREMENTAL] = later[FULL] = min(later[INCREMENTAL], built)
     possible = [c for c in candidates if not c.reasons]
     best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
     for method in (HIGHER_ORDER, INCREMENTAL):  # what there is already is kept, in a tie
@@ -100,4 +102,9 @@ def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: 
     with_them = cheapest(candidates, HIGHER_ORDER)
     if chosen.method != INCREMENTAL or with_them == inf:
         return False
-    return FUTURE * (chosen.cpu - UNSURE * with_them - WORTH) > cost
+    return FUTURE * (chosen.cpu - _once_built(with_them)) > cost
+
+
+def _once_built(expected: float) -> float:
+    """What a refresh with states that are not there yet has to be thought to take."""
+    return UNSURE * expected + WORTH

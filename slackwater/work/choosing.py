@@ -18,6 +18,7 @@ from slackwater.planner.choice import (
     choose,
     is_worth_building,
 )
+from slackwater.stats.cost import Work
 from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.states import State
@@ -83,7 +84,8 @@ class _Choosing:
         planned = self._planned(by_cost)
         candidates = self._candidates(planned)
         method = FULL if self._impossible else INCREMENTAL
-        chosen = choose(candidates) or Candidate(method, "")
+        to_build = inf if planned.building is None else self._seconds_to_build(planned.building)
+        chosen = choose(candidates, to_build) or Candidate(method, "")
         if self._is_load:  # by the size of what is read
             chosen = replace(chosen, engine="")
         way, building = planned.ways.get(chosen.method), self._building(planned, candidates, chosen)
@@ -139,9 +141,11 @@ class _Choosing:
 
     def _to_build(self, states: Sequence[State], plan: Maintenance) -> float:
         """CPU seconds of building states of a plan beside following changes."""
-        engine = self._upkeep.world.house.runner.placement
-        work = self._costing.of_building(states, plan)
-        return self._costing.seconds_to_build(work, "spark" if engine == "spark" else "local")
+        return self._seconds_to_build(self._costing.of_building(states, plan))
+
+    def _seconds_to_build(self, work: Work) -> float:
+        placement = self._upkeep.world.house.runner.placement
+        return self._costing.seconds_to_build(work, "spark" if placement == "spark" else "local")
 
     def _by_stored(self, keeping: Keeping, by_cost: bool) -> Planned:
         """Following changes with the states that are there, and computing anew without any."""
