@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -110,12 +111,84 @@ def test_changes_that_a_view_has_not_read_stay_readable(manual: Warehouse) -> No
     for i in range(3):
         manual.sql(f"INSERT INTO t VALUES ({i}, 1)")
         manual.refresh("joined")
-    manual.compact("t")
-    assert counts(manual)[manual.catalog.snapshot().find("t").id] == 4  # type: ignore[union-attr]
+    assert [(r.segments, r.into) for r in manual.compact("t")][-1] == (3, 1)  # of those to come
+    assert segments_of(manual, "t") == 2
     assert {r.mode for r in manual.refresh()} <= {"incremental", "none"}
     verify_all(manual)
     manual.compact("t")
-    assert counts(manual)[manual.catalog.snapshot().find("t").id] == 1  # type: ignore[union-attr]
+    assert segments_of(manual, "t") == 1
+
+
+def segments_of(db: Warehouse, table: str) -> int:
+    snapshot = db.catalog.snapshot()
+    found = snapshot.find(table)
+    assert found is not None
+    return len(snapshot.segments(found.id))
+
+
+def test_what_nobody_has_read_yet_is_merged_beside_the_work(db: Warehouse) -> None:
+    fill(db)
+    for i in range(4 * FANOUT):
+        db.sql(f"INSERT INTO t VALUES ({i % 5}, {i})")
+    db.close()
+    with slackwater.connect(db.path, placement="local") as again:
+        assert segments_of(again, "t") < 2 * FANOUT
+        assert {r.mode for r in again.refresh()} == {"incremental"}
+        verify_all(again)
+
+
+def test_a_refresh_under_way_ends_between_what_is_merged(manual: Warehouse) -> None:
+    """A commit that somebody pins is one at which their refresh may end."""
+    stream(manual, 1)
+    for i in range(3):
+        manual.sql(f"INSERT INTO t VALUES ({i}, 1)")
+    with manual.catalog.pin():
+        for i in range(3):
+            manual.sql(f"INSERT INTO t VALUES ({i}, 2)")
+        manual.compact("t")
+        assert segments_of(manual, "t") == 3
+    manual.compact("t")
+    assert segments_of(manual, "t") == 2
+    assert {r.mode for r in manual.refresh()} <= {"incremental", "none"}
+    verify_all(manual)
+
+
+def test_changes_that_can_no_longer_be_told_apart_are_not_followed(
+    manual: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream(manual, 1)
+    manual.sql("INSERT INTO t VALUES (1, 1)")
+    manual.refresh("sums")
+    manual.sql("INSERT INTO t VALUES (2, 2)")
+    snapshot, found = manual.catalog.snapshot(), manual.catalog.snapshot().find("t")
+    assert found is not None
+    monkeypatch.setattr(
+        compacting, "_unparted", lambda house, pinned, id, choose: snapshot.segments(id)
+    )
+    compacting.compact_one(manual._house, found.id, worthwhile, 0)
+    monkeypatch.undo()
+    assert {r.view: r.reasons for r in manual.refresh()}["sums"] == ["SOURCE_REPLACED"]
+    verify_all(manual)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_views_read_at_their_own_times_whatever_is_merged_when(
+    manual: Warehouse, rng: random.Random, number: int
+) -> None:
+    for i in range(12):
+        manual.sql(f"INSERT INTO t VALUES ({rng.randrange(5)}, {i}), (NULL, {number})")
+        if rng.random() < 0.5:
+            manual.sql(f"UPDATE t SET x = x + 1 WHERE k = {rng.randrange(5)}")
+        if rng.random() < 0.3:
+            manual.sql(f"DELETE FROM t WHERE k = {rng.randrange(5)}")
+        if rng.random() < 0.5:
+            own = rng.choice(sorted(VIEWS))
+            assert all(r.mode != "full" for r in manual.refresh(own))
+            assert manual.verify(own), own
+        if rng.random() < 0.5:
+            manual.compact("t")
+    assert {r.mode for r in manual.refresh()} <= {"incremental", "none"}
+    verify_all(manual)
 
 
 def test_segments_stay_few_by_themselves(db: Warehouse) -> None:

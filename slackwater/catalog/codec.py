@@ -145,6 +145,7 @@ def segment_of(row: Row[Any], relation: Relation) -> Segment:
         min_weight=row.min_weight,
         max_weight=row.max_weight,
         version=row.version,
+        since=row.since,
         stats=row.stats,
         width=row.width,
         missing=relation.missing(row.width) if isinstance(relation, Table) else {},

@@ -20,9 +20,9 @@ class Segment:
     """One immutable Parquet file that holds rows of a relation, weights included.
 
     `path` is relative to the warehouse folder, or absolute for a file that is not ours.
-    `version` is the relation's version that added the segment; the commit sets it. `missing` are
-    the columns that its table was given after the file was written, and what they hold in its
-    rows; the snapshot sets it.
+    `version` is the relation's version that added the segment, and `since` the first of those whose
+    changes were merged into it; the commit sets both. `missing` are the columns that its table was
+    given after the file was written, and what they hold in its rows; the snapshot sets it.
     """
 
     path: str
@@ -36,6 +36,11 @@ class Segment:
         0  # columns of the file, the weight not counted; 0: those that the table began with
     )
     missing: Mapping[str, Literal] = field(default_factory=dict, compare=False, repr=False)
+    since: int = 0
+
+    def straddles(self, version: int) -> bool:
+        """Does it hold changes up to that version together with later ones?"""
+        return self.since <= version < self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +367,7 @@ class ReplaceSegments:
 class CompactSegments:
     """Segments written anew as others that add up to the same. The version stays.
 
-    The log of changes begins with the newest version among those written anew.
+    Whoever has read some of the versions among them, but not all, can no longer tell what is new.
     """
 
     id: str

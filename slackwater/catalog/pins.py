@@ -10,13 +10,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from slackwater.catalog.database import Database
 from slackwater.catalog.ids import new_id
 from slackwater.catalog.keepalive import Keepalive, letting_go
 from slackwater.catalog.process import is_live, this_process
-from slackwater.catalog.tables import head, pins
+from slackwater.catalog.tables import head, pins, versions
 from slackwater.errors import StateError
 
 PIN_TTL_SECONDS = 60.0
@@ -24,6 +24,11 @@ HEAD = select(head)
 _NEW = insert(pins)
 _GONE = delete(pins).where(pins.c.id == bindparam("pin"))
 _KEPT = update(pins).where(pins.c.id == bindparam("pin"))
+_VERSIONS = select(pins.c.owner, pins.c.expires, versions.c.version).where(
+    versions.c.relation_id == bindparam("of"),
+    versions.c.added_commit <= pins.c.commit_id,
+    or_(versions.c.removed_commit.is_(None), versions.c.removed_commit > pins.c.commit_id),
+)
 
 
 class Pin:
@@ -119,6 +124,12 @@ def oldest_pinned(connection: Connection, now: float) -> int | None:
         else:
             connection.execute(delete(pins).where(pins.c.id == row.id))
     return min(live, default=None)
+
+
+def versions_pinned(connection: Connection, now: float, relation: str) -> frozenset[int]:
+    """The versions of a relation in the snapshots that live readers hold."""
+    rows = connection.execute(_VERSIONS, {"of": relation}).all()
+    return frozenset(row.version for row in rows if is_live(row.owner, row.expires, now))
 
 
 def require_whole(commit: int, horizon: int, newest: int) -> None:

@@ -110,6 +110,11 @@ class Snapshot:
             self._segments[id] = tuple(self._rows[id].values())
         return self._segments[id]
 
+    def tells_changes(self, id: str, since: int) -> bool:
+        """Can what changed in a stored relation since a version still be told?"""
+        whole = self.get(id).log_from <= since
+        return whole and not any(s.straddles(since) for s in self.segments(id))
+
     @cached_property
     def settings(self) -> Mapping[str, str]:
         """What is set for the whole warehouse, by name."""

@@ -120,6 +120,11 @@ class Catalog:
         with self.pin() as pin:
             yield self._pinned(pin)
 
+    def pinned_versions(self, id: str) -> frozenset[int]:
+        """The versions of a relation that live readers hold."""
+        with self._database.reading() as connection:
+            return pins.versions_pinned(connection, self._database.now(connection), id)
+
     def _pinned(self, pin: Pin) -> Snapshot:
         known = self._newest
         if known is not None and known.commit == pin.commit:

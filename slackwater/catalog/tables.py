@@ -109,6 +109,7 @@ segments = Table(
     Column("min_weight", BigInteger, nullable=False),
     Column("max_weight", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False),
+    Column("since", BigInteger, nullable=False),
     Column("stats", Json, nullable=False),
     Column("width", BigInteger, nullable=False),
     Column("added_commit", BigInteger, nullable=False),

@@ -189,10 +189,9 @@ def _(change: CompactSegments, tx: Transaction) -> None:
             hint="Nothing is lost; compact again.",
         )
     newest = max((s.version for s in change.removed), default=0)
+    oldest = min((s.since for s in change.removed), default=0)
     tx.close_segments([rows[s.path] for s in change.removed])
-    _insert_segments(tx, change.id, change.added, newest)
-    begins = max(newest, int(tx.live(versions, change.id).log_from))
-    tx.put(versions, change.id, log_from=begins)
+    _insert_segments(tx, change.id, change.added, newest, oldest)
 
 
 @apply.register
@@ -274,15 +273,16 @@ def _drop(tx: Transaction, id: str) -> None:
 
 
 def _add(tx: Transaction, id: str, new: tuple[Segment, ...]) -> None:
-    _insert_segments(tx, id, new, _next_version(tx, id))
+    version = _next_version(tx, id)
+    _insert_segments(tx, id, new, version, version)
 
 
-def _insert_segments(tx: Transaction, id: str, new: tuple[Segment, ...], version: int) -> None:
+def _insert_segments(
+    tx: Transaction, id: str, new: tuple[Segment, ...], version: int, since: int
+) -> None:
     _require_writable(tx, {segment.path for segment in new})
-    rows = [
-        segment_row(segment) | {"relation_id": id, "version": version, "added_commit": tx.commit}
-        for segment in new
-    ]
+    versions = {"version": version, "since": since, "added_commit": tx.commit}
+    rows = [segment_row(segment) | {"relation_id": id} | versions for segment in new]
     if rows:
         tx.connection.execute(_NEW_SEGMENTS, rows)
 

@@ -3,12 +3,16 @@
 It is a run of its own under a lease of its own: changes and refreshes of the same relation go on
 meanwhile. They add segments, which disturbs nobody, or replace all of them; then the merged
 segments are gone when the run wants to commit, and it gives up.
+
+Who reads a relation's changes remembers how far. So what is merged lies between two versions up to
+which somebody has read, or is reading now: to each of them it is all old or all new.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,8 +64,13 @@ def compact(house: House, name: str | None) -> list[CompactReport]:
         name = World(house, snapshot).relation(name).name
     ids = snapshot.stored() if name is None else related(snapshot, name)
     wait = house.settings.lease_wait_seconds
-    reports = [compact_one(house, id, worthwhile, wait) for id in ids]
-    return [report for report in reports if report is not None]
+    return [report for id in ids for report in _compact_all(house, id, wait)]
+
+
+def _compact_all(house: House, id: str, wait_seconds: float) -> Iterator[CompactReport]:
+    """One stretch of versions after the other."""
+    while report := compact_one(house, id, worthwhile, wait_seconds):
+        yield report
 
 
 def related(snapshot: Snapshot, name: str) -> Iterator[str]:
@@ -74,24 +83,28 @@ def related(snapshot: Snapshot, name: str) -> Iterator[str]:
         yield from (s.id for s in snapshot.states(id))
 
 
-def chosen(snapshot: Snapshot, id: str, choose: Chooser) -> tuple[Segment, ...]:
-    """The segments of a relation that are to be merged."""
-    segments = mergeable(snapshot, id)
-    return choose(segments, _adds_up(snapshot.relation(id), segments))
+def chosen(
+    snapshot: Snapshot, id: str, choose: Chooser, read_to: Collection[int] = ()
+) -> tuple[Segment, ...]:
+    """The segments of a relation that are to be merged: of the first stretch that has any."""
+    relation = snapshot.relation(id)
+    found = (choose(own, _adds_up(relation, own)) for own in stretches(snapshot, id, read_to))
+    return next(filter(None, found), ())
 
 
-def mergeable(snapshot: Snapshot, id: str) -> tuple[Segment, ...]:
-    """The segments of versions that all who read the relation's changes have read.
-
-    A view that was never refreshed reads everything; so it does once more if tables are compacted
-    during its first refresh.
-    """
+def stretches(
+    snapshot: Snapshot, id: str, read_to: Collection[int] = ()
+) -> tuple[tuple[Segment, ...], ...]:
+    """The segments between one version up to which somebody has read and the next, `read_to` among
+    those. A view that was never refreshed reads everything."""
     relation = snapshot.relation(id)
     if isinstance(relation, Table) and relation.source != "managed":
         return ()
-    seen = [view.as_of[id] for view in snapshot.dependents(id) if id in view.as_of]
-    last = min([relation.version, *seen])
-    return tuple(s for s in snapshot.segments(id) if s.version <= last)
+    seen = {view.as_of[id] for view in snapshot.dependents(id) if id in view.as_of}
+    bounds, found = sorted({*seen, *read_to}), dict[int, list[Segment]]()
+    for segment in snapshot.segments(id):
+        found.setdefault(bisect_left(bounds, segment.version), []).append(segment)
+    return tuple(tuple(own) for _, own in sorted(found.items()))
 
 
 def _adds_up(relation: Relation, segments: Sequence[Segment]) -> bool:
@@ -111,8 +124,20 @@ def compact_one(
         return None
     lease = house.catalog.lease([f"{id}/segments"], wait_seconds, house.settings.lease_seconds)
     with lease, house.catalog.reading() as pinned:
-        old = chosen(pinned, id, choose) if id in pinned else ()
+        old = _unparted(house, pinned, id, choose) if id in pinned else ()
         return _Compaction(house, pinned, pinned.relation(id), old).run(lease) if old else None
+
+
+def _unparted(house: House, pinned: Snapshot, id: str, choose: Chooser) -> tuple[Segment, ...]:
+    """The segments to merge, between whatever versions a refresh that is under way may end at.
+
+    One that began after `pinned` ends at its versions or at later ones. One that began before it
+    still pins its commit when pins are looked at, or its end is in the newest snapshot after that.
+    """
+    read_to = house.catalog.pinned_versions(id)
+    newest = house.catalog.snapshot()
+    ended = {v.as_of[id] for v in newest.dependents(id) if id in v.as_of} if id in newest else ()
+    return chosen(pinned, id, choose, {*read_to, *ended})
 
 
 class _Compaction:

@@ -75,11 +75,10 @@ class Interval:
         elif external is not None:
             if self._files(external).gone:
                 yield "SOURCE_ROWS_GONE"
-        elif id in self.world.pending.replaced or self._log_from(id) > self.view.as_of[id]:
+        elif id in self.world.pending.replaced or not self.world.snapshot.tells_changes(
+            id, self.view.as_of[id]
+        ):
             yield "SOURCE_REPLACED"
-
-    def _log_from(self, id: str) -> int:
-        return self.world.snapshot.get(id).log_from
 
     @cached_property
     def changed(self) -> frozenset[str]:

@@ -143,6 +143,7 @@ class _Player:
         segments = self.snapshot.segments(at.id)
         last = self.points[at.end][at.id]
         first = self.points[at.start][at.id] if at.change else 0
+        _require_told(scan, segments, (first, last))
         found = tuple(s for s in segments if first < s.version <= last)
         if at.change:
             self._check(scan, at.id, found)
@@ -166,6 +167,17 @@ class _Player:
     def _rows(self, segments: tuple[Segment, ...], schema: Schema) -> pa.Table:
         scan = Scan(RESULT, RESULT, schema)
         return self.house.runner.query(scan, {RESULT: Stored(segments, schema)})
+
+
+def _require_told(scan: Scan, segments: Sequence[Segment], versions: Sequence[int]) -> None:
+    """What a table held at a version is known until later changes are merged with it."""
+    merged = [v for v in versions if any(s.straddles(v) for s in segments)]
+    if merged:
+        raise StateError(
+            f"What '{scan.name}' held at version {merged[0]} was merged with later changes.",
+            code="VERSION_MERGED",
+            hint="Play plans over a warehouse that was opened with compact=False.",
+        )
 
 
 def _spread(saved: Saved) -> Spread | None:

@@ -6,7 +6,6 @@ bind → plan → compile → run → commit
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from math import inf
 
 from slackwater.catalog.model import (
     Run,
@@ -44,13 +43,12 @@ def advance(house: House, held: Mapping[str, Collection[str]]) -> list[RefreshRe
 
 def _to_hold(world: World, part: View, sources: Collection[str]) -> frozenset[str]:
     """Sources that can be read as they were."""
-    relations = {id: world.snapshot.get(id) for id in sources if id in part.as_of}
-    return frozenset(id for id, r in relations.items() if r.log_from <= _version_in(part, id))
+    return frozenset(id for id in sources if id in part.as_of and _was_read(world, part, id))
 
 
-def _version_in(part: View, id: str) -> float:
+def _was_read(world: World, part: View, id: str) -> bool:
     seen = part.as_of[id]
-    return float(seen) if isinstance(seen, int) else inf  # files are not replaced
+    return not isinstance(seen, int) or world.snapshot.tells_changes(id, seen)  # or files
 
 
 def _in_order(views: Sequence[View]) -> list[View]:

@@ -6,13 +6,12 @@ import logging
 import queue
 import threading
 from collections.abc import Iterable
-from functools import partial
 
 from slackwater.catalog.codec import fold
 from slackwater.catalog.model import View
 from slackwater.errors import SlackwaterError
 from slackwater.planner.compaction import FANOUT, commits_until_due, due
-from slackwater.work.compacting import compact_one, mergeable, related
+from slackwater.work.compacting import compact_one, related, stretches
 from slackwater.work.house import House
 
 logger = logging.getLogger(__name__)
@@ -65,9 +64,13 @@ class Tidier:
         if merged:
             self._house.collect_garbage()
             snapshot = self._house.catalog.snapshot()
-        is_view = isinstance(found, View)  # its next refresh makes all there is mergeable
-        segments = snapshot.segments if is_view else partial(mergeable, snapshot)
-        left = [commits_until_due(segments(id)) for id in ids if id in snapshot]
+        is_view = isinstance(found, View)  # its next refresh has read all there is
+        left = [
+            commits_until_due(own)
+            for id in ids
+            if id in snapshot
+            for own in ((snapshot.segments(id),) if is_view else stretches(snapshot, id))
+        ]
         self._left[name] = min(left, default=FANOUT)
 
     def _merge(self, id: str) -> bool:

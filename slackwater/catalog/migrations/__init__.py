@@ -18,6 +18,7 @@ from slackwater.catalog.migrations import (
     m0003_widths,
     m0004_added,
     m0005_settings,
+    m0006_since,
 )
 from slackwater.errors import StateError
 
@@ -37,6 +38,7 @@ MIGRATIONS = (
     Migration(3, "widths", m0003_widths.upgrade),
     Migration(4, "added", m0004_added.upgrade),
     Migration(5, "settings", m0005_settings.upgrade),
+    Migration(6, "since", m0006_since.upgrade),
 )
 NEWEST = MIGRATIONS[-1].version
 
