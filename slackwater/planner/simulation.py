@@ -9,7 +9,8 @@ for all of them in one pass over arrays.
 How many rows a subplan gives between two times depends on those times alone. So what a subplan
 costs depends on the paces of its own paths and on nothing else, which makes the search over paces
 a search over independent terms; but for one thing. Who reads a subplan less often than it runs
-finds a row in its log as often as it has changed, and not once (`Simulation.backlog`).
+finds a row in its log as often as it has changed since the log was merged last, and not once
+(`Simulation.backlog`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.algebra.relation import Relation, Scan
+from slackwater.planner.compaction import FANOUT
 from slackwater.planner.subplans import Dag, Subplan, is_subplan, name_of, number_of
 from slackwater.stats.amounts import least
 from slackwater.stats.cost import Model, Work, step_work
@@ -101,6 +103,27 @@ class Setting:
         if self.price is None:
             return np.ones_like(times)
         return np.interp(times, np.linspace(0, 1, len(self.price)), self.price)
+
+
+class _Log:
+    """The log of a subplan of so many runs, until its reader of a lower pace comes by: what many
+    runs wrote is merged meanwhile, and the last ones are left."""
+
+    def __init__(self, runs: int, pace: int) -> None:
+        self.ends = np.arange(1, runs + 1) / runs
+        self.readings = np.arange(1, pace + 1) / pace
+        self.begins = self.readings - 1 / pace
+        self._reading = np.minimum(np.searchsorted(self.readings, self.ends - 1e-9), pace - 1)
+        waiting = np.bincount(self._reading, minlength=pace)
+        merged = waiting // FANOUT * FANOUT
+        before = np.concatenate([[0], waiting.cumsum()[:-1]])
+        self.is_left = np.arange(runs) - before[self._reading] >= merged[self._reading]
+        self.merged_to = self.begins + merged / runs
+
+    def by_reading(self, rows: Times) -> Times:
+        """The rows that each reading finds, of those that each run wrote."""
+        found = np.bincount(self._reading, weights=rows, minlength=len(self.readings))
+        return found.astype(np.float64)
 
 
 class Simulation:
@@ -192,20 +215,22 @@ class Simulation:
         return self._backlogs[key]
 
     def _backlog(self, child: int, runs: int, pace: int) -> Cost:
-        ends = np.arange(1, runs + 1) / runs
-        readings = np.arange(1, pace + 1) / pace
-        written = self._changed(child, ends - 1 / runs, ends)
-        reading = np.minimum(np.searchsorted(readings, ends - 1e-9), pace - 1)
-        log = np.bincount(reading, weights=written, minlength=pace)
-        rows = np.maximum(0.0, log - self._changed(child, readings - 1 / pace, readings))
+        log = _Log(runs, pace)
+        written = self._changed(child, log.ends - 1 / runs, log.ends)
+        once = self._changed(child, log.begins, log.readings)
+        merged = self._changed(child, log.begins, log.merged_to)
+        rows = np.maximum(0.0, log.by_reading(written * log.is_left) + merged - once)
+        cpu, latency = (rows * self._a_row(child, m) for m in RUN)
+        again = np.maximum(0.0, log.by_reading(written * ~log.is_left) - merged)
+        merging = again * self._a_row(child, "cpu")
+        paid = self.setting.price_at(log.readings)
+        return Cost(float(((cpu + merging) * paid).sum()), float(latency[-1]), 0, float(cpu[-1]))
+
+    def _a_row(self, child: int, measure: str) -> float:
+        """Seconds to read a row of a subplan's log and to add it to others like it."""
         width = self.dag.subplans[child].relation.width + 1
         work = Work(scanned=1.0 * width, hashed=1.0)
-        cpu, latency = (
-            rows * min(self.setting.model.seconds(work, e, m) for e in self.setting.engines)
-            for m in RUN
-        )
-        total = float((cpu * self.setting.price_at(readings)).sum())
-        return Cost(total, float(latency[-1]), 0, float(cpu[-1]))
+        return min(self.setting.model.seconds(work, e, measure) for e in self.setting.engines)
 
     def _changed(self, number: int, start: Times, end: Times) -> Times:
         """Rows of a subplan's log, from some times to others."""
