@@ -20,12 +20,14 @@ from slackwater.engine.meetings import bearable
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.spark_settings import Overlay
 from slackwater.errors import InternalError
+from slackwater.planner.choice import ENGINES
 from slackwater.planner.layout import _Layout, _met_by
 from slackwater.planner.places import COPY_RIGHT, HASH_LEFT, HASH_RIGHT, MERGE, Meeting
 from slackwater.planner.plan import Plan, plan
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.runs import RunSteps, Saved, unfold
 from slackwater.planner.steps import Spread
+from slackwater.stats.cost import Model
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
 from slackwater.types import BIGINT, BOOLEAN, Field
@@ -144,6 +146,21 @@ def test_what_is_joined_with_few_rows_is_not_spread() -> None:
 def test_what_is_spread_is_of_use_on_spark_alone() -> None:
     layout = _Layout(by_hand(), spread_problem(), ("spark", "local", "local"))
     assert not any(layout._chosen().values())
+
+
+def test_engines_are_chosen_with_what_spreads_spare() -> None:
+    """Another engine is a little cheaper for all runs, until rows are spread for the later ones."""
+    problem, prices = spread_problem(), Model().prices["spark", "cpu"]
+    alone = [plan(problem, engines=("spark",), layout=layout).cost for layout in (True, False)]
+    assert alone[0] < alone[1]
+    nearly = (1 + alone[0] / alone[1]) / 2
+    cheaper = tuple(price * nearly for price in prices)
+    model = Model({("spark", "cpu"): prices, ("local", "cpu"): cheaper})
+    untold, told = (plan(problem, model, engines=ENGINES, layout=on) for on in (False, True))
+    assert set(untold.engines) == {"local"}
+    assert set(told.engines) == {"spark"}
+    assert told.cost < untold.cost
+    assert told.cost == pytest.approx(alone[0])
 
 
 @pytest.mark.parametrize("last_first", [False, True])

@@ -9,13 +9,15 @@ worth keeping for a small last run on the other.
 
 Given a plan, each run has an engine that it costs least on; given the engines, there is a cheapest
 plan. These take turns, from every engine for all runs, as long as it gets cheaper. Then each early
-run is tried without: where it saves less than a statement costs, there is none.
+run is tried without: where it saves less than a statement costs, there is none. What was found on
+the way is compared with what else a layout spares, given these engines (`planner/layout.py`): two
+runs on Spark may spread for each other what two engines could not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 from slackwater.algebra.relation import Relation
 from slackwater.errors import UserError
@@ -60,6 +62,10 @@ def possible(names: Collection[str], model: Model, query: Relation) -> list[Engi
     ]
 
 
+Relief = Callable[[Solution, tuple[str, ...]], Sequence[float]]
+"""By run, the seconds that a plan spares when it is laid out on some engines."""
+
+
 @dataclass(frozen=True)
 class Placed:
     """A plan, where each of its runs goes, and what that costs altogether."""
@@ -77,11 +83,19 @@ def unplaced(solution: Solution) -> Placed:
     return Placed(solution, solution.cost, tuple(solution.by_run()), nowhere)
 
 
-def placed(timeline: Timeline, engines: Sequence[Engine], wanted: dict[int, Timed]) -> Placed:
-    """The cheapest plan for some relations, each wanted in a run, over all runs and engines."""
+def placed(
+    timeline: Timeline,
+    engines: Sequence[Engine],
+    wanted: dict[int, Timed],
+    relief: Relief | None = None,
+) -> Placed:
+    """The cheapest plan for some relations, each wanted in a run, over all runs and engines, less
+    what its layout spares."""
     graph = Graph(timeline, [e.costs for e in engines], wanted.values(), wanted)
     keys = tuple((graph.numbers[timed], run) for run, timed in wanted.items())
-    return _Placing(graph, keys, engines).best()
+    placing = _Placing(graph, keys, engines)
+    best = placing.best()
+    return best if relief is None else placing.laid_out(best, relief)
 
 
 class _Placing:
@@ -102,6 +116,20 @@ class _Placing:
         for run in (r for r in runs if r not in due):
             best = self._without(best, run)
         return best
+
+    def laid_out(self, best: Placed, relief: Relief) -> Placed:
+        """Of all that was found, the best with what its layout spares."""
+        every = [best, *(one for one in self._found.values() if one is not best)]
+        laid = [self._relieved(one, relief(one.solution, one.names)) for one in every]
+        best = laid[0]
+        for other in laid[1:]:
+            best = other if other.cost < best.cost * CLEARLY else best
+        return best
+
+    def _relieved(self, one: Placed, spared: Sequence[float]) -> Placed:
+        cost = one.cost - sum(w * s for w, s in zip(self._graph.weights, spared, strict=True))
+        by_run = tuple(was - s for was, s in zip(one.by_run, spared, strict=True))
+        return replace(one, cost=cost, by_run=by_run)
 
     def _settled(self, where: tuple[int, ...]) -> Placed:
         """Plans and engines in turn, as long as it gets cheaper."""

@@ -82,6 +82,14 @@ def laid_out(
     return _Layout(runs, problem, engines).best()
 
 
+def spared(runs: Sequence[RunSteps], problem: Problem, engines: Sequence[str]) -> list[float]:
+    """By run, the seconds of moves that are spared, altogether, since rows that are saved for a
+    later run on Spark are spread; below zero in a run that pays for others."""
+    if any(_depth(r) > DEEPEST for n in runs for r in relations_of(n)):
+        return [0.0] * len(engines)
+    return _Layout(runs, problem, engines).spared()
+
+
 class _Layout:
     def __init__(self, runs: Sequence[RunSteps], problem: Problem, engines: Sequence[str]) -> None:
         self._runs = [run for run in runs if engines[run.point] == "spark"]
@@ -97,6 +105,14 @@ class _Layout:
         spreads = self._chosen()
         found = [*self._others, *(self._told(run, spreads) for run in self._runs)]
         return tuple(sorted(found, key=lambda run: run.point))
+
+    def spared(self) -> list[float]:
+        """By run, what the best spreads save, beside none at all."""
+        spreads = self._chosen()
+        by_run = [0.0] * len(self._weights)
+        for run in self._runs:
+            by_run[run.point] = self._moves(run, {}) - self._moves(run, spreads)
+        return by_run
 
     # -- what is spread by what
 

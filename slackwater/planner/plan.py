@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from slackwater.algebra.explain import describe
 from slackwater.collecting import held_off
 from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
-from slackwater.planner.engines import placed, possible, unplaced
-from slackwater.planner.layout import laid_out
+from slackwater.planner.engines import Relief, placed, possible, unplaced
+from slackwater.planner.layout import laid_out, spared
 from slackwater.planner.places import Meeting
 from slackwater.planner.problem import Problem
 from slackwater.planner.runs import RunSteps, unfold
@@ -171,7 +171,8 @@ def plan(
             hint="Give costs or engines, not both; a model may have other prices.",
         )
     with _no_garbage():
-        made = _planned(problem, model or Model(), methods, costs, more, speedups, engines)
+        relief = partial(_spared, problem) if layout else None
+        made = _planned(problem, model or Model(), methods, costs, more, speedups, engines, relief)
     return made if layout else replace(made, layout=False)
 
 
@@ -196,6 +197,7 @@ def _planned(
     more: Iterable[Rule | Rewrite],
     speedups: Speedups,
     engines: Collection[str],
+    relief: Relief | None,
 ) -> Plan:
     begun = time.perf_counter()
     rules, rewrites = rules_of(methods)
@@ -215,7 +217,8 @@ def _planned(
     done = time.perf_counter()
     timeline = Timeline(first, problem, speedups.left_deep, speedups.prompt, memos)
     if engines:
-        found = placed(timeline, possible(engines, model, problem.query), _wanted(timeline))
+        able = possible(engines, model, problem.query)
+        found = placed(timeline, able, _wanted(timeline), relief)
     else:
         solution = assign(timeline, costs or Seconds(model))
         found = unplaced(solution)
@@ -224,6 +227,13 @@ def _planned(
     return Plan(
         problem, every, found.solution, found.by_run, found.names, done - begun, ended - done
     )
+
+
+def _spared(problem: Problem, solution: Solution, engines: tuple[str, ...]) -> list[float]:
+    """What a layout of a plan's runs spares in each of them."""
+    if engines.count("spark") < 2:  # nobody to spread rows for
+        return [0.0] * len(engines)
+    return spared(unfold(solution), problem, engines)
 
 
 def assign(timeline: Timeline, costs: Costs) -> Solution:
