@@ -6,6 +6,9 @@ that is like what waits now, and not long ago:
     expected · exp( Σ wᵢ log((tookᵢ + NOISE) / (expectedᵢ + NOISE)) / (BELIEF + Σ wᵢ) )
     wᵢ = likeness of the amounts of work · FADING^(refreshes since)
 
+Where the model was off by ten times, it is hardly worth anything any more for that way of the view:
+what was measured once is then believed at once (`SHAKEN` for `BELIEF`, `SHORTEST` for `NOISE`).
+
 How far that was still off is the margin to leave where being late matters.
 """
 
@@ -16,13 +19,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import exp, log, sqrt
 
-from slackwater.stats.calibrate import Measured
+from slackwater.stats.calibrate import SHORTEST, Measured
 from slackwater.stats.cost import Model, Work
 
 BELIEF = 1.0
 """How many measured refreshes the model is worth."""
 NOISE = 0.25
 """Seconds that a refresh may take more or less for reasons of its own: something was cold."""
+MISS, LEAST_MISS = 10.0, 0.1
+"""What takes so many times the CPU seconds that were expected, and so many at least, was missed."""
+SHAKEN = 0.05
+"""How many measured refreshes the model is worth that missed one of them."""
 FADING = 0.9
 """What a refresh counts for after one more."""
 MOST = 8
@@ -30,6 +37,15 @@ MOST = 8
 
 Way = tuple[str, str]
 """A method and an engine."""
+
+
+def is_missed(expected: float, took: float) -> bool:
+    """Were CPU seconds that some work took wrongly expected, so that all has to be planned again?
+
+    >>> is_missed(0.02, 0.3), is_missed(0.2, 0.3), is_missed(0.001, 0.05)
+    (True, False, False)
+    """
+    return took >= max(LEAST_MISS, MISS * expected)
 
 
 @dataclass
@@ -73,13 +89,21 @@ class Expected:
     def seconds(self, work: Work, method: str, engine: str, measure: str = "cpu") -> float:
         """Of some work, by a way."""
         expected = self.model.seconds(work, engine, measure)
-        off, belief = 0.0, BELIEF
+        belief, noise = self._trust(method, engine)
+        off = 0.0
         for age, measured in self.past.by((method, engine)):
             then = self.model.seconds(measured.work, engine, measure)
             weight = FADING**age * min(expected, then) / max(expected, then)
-            off += weight * log((getattr(measured, measure) + NOISE) / (then + NOISE))
+            off += weight * log((getattr(measured, measure) + noise) / (then + noise))
             belief += weight
         return expected * exp(off / belief)
+
+    def _trust(self, method: str, engine: str) -> tuple[float, float]:
+        """How many refreshes the model is worth for a way, and the seconds that are noise."""
+        for _, measured in self.past.by((method, engine)):
+            if is_missed(self.model.seconds(measured.work, engine), measured.cpu):
+                return SHAKEN, SHORTEST
+        return BELIEF, NOISE
 
     def error(self, method: str, engine: str, measure: str = "latency") -> float:
         """How much longer than is expected now refreshes by a way took, as a share of that; 0

@@ -7,6 +7,7 @@ What a refresh was expected to be, and what it took, is in its event.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from slackwater.catalog.store import Catalog
 from slackwater.planner.choice import remembered_as
 from slackwater.stats.calibrate import MOST_STEPS, Measured, fitted
 from slackwater.stats.cost import Model, Work
-from slackwater.stats.recall import Expected, Past
+from slackwater.stats.recall import Expected, Past, is_missed
 
 REFIT = 20
 """Prices are fitted again after so many more refreshes."""
@@ -28,6 +29,7 @@ class Experience:
         self._lock = threading.Lock()
         self._measured: list[Measured] | None = None
         self._pasts: dict[str, Past] = {}  # by the names of views
+        self._misses = Counter[str]()  # since this warehouse was opened
         self._fitted = 0
         self._model = Model()
         self._gone: set[tuple[str, str]] = set()  # ways of views, on Spark
@@ -43,6 +45,12 @@ class Experience:
             elif len(self._measured) >= self._fitted + REFIT:
                 self._fit(self._measured)
             return Expected(self._model, self._pasts.get(view, Past()).copy())
+
+    def misses(self, view: str) -> int:
+        """How often refreshes of a view took ten times what was expected: what was planned for it
+        before the last time does not hold."""
+        with self._lock:
+            return self._misses[view]
 
     def _fit(self, measured: list[Measured]) -> None:
         del measured[: -2 * MOST_STEPS]
@@ -62,6 +70,7 @@ class Experience:
     def learn(self, event: Mapping[str, Any]) -> None:
         """A refresh was done, and this is its event."""
         with self._lock:
+            self._misses[event["view"]] += has_missed(event)
             if self._measured is not None:
                 self._add(self._measured, event)
 
@@ -71,6 +80,13 @@ class Experience:
             measured.append(found)
             past = self._pasts.setdefault(event["view"], Past())
             past.add(remembered_as(event["chosen"]["method"]), found)
+
+
+def has_missed(event: Mapping[str, Any]) -> bool:
+    """Did a refresh take ten times what was expected?"""
+    found = _measured(event)
+    expected = None if found is None else event["chosen"]["cpu_seconds"]
+    return found is not None and expected is not None and is_missed(expected, found.cpu)
 
 
 def _measured(event: Mapping[str, Any]) -> Measured | None:

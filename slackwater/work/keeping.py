@@ -128,7 +128,8 @@ class Keeping:
         parts = self.upkeep.world.house.keeper.joined_parts
         how = (anew, self._follows, parts, round(log2(self._serving(anew))))
         changing = tuple(n > 0 for n in coming)
-        equal = (self.upkeep.query, self.budget, how, changing, tuple(known))
+        misses = self.upkeep.world.house.experience.misses(self.upkeep.view.name)
+        equal = (self.upkeep.query, self.budget, how, misses, changing, tuple(known))
         return equal, tuple(float(size) for size in sizes)
 
     def _best(self, anew: bool, equal: Hashable, alike: tuple[float, ...]) -> Decision:

@@ -25,6 +25,7 @@ from slackwater.errors import UserError
 from slackwater.planner.choice import FULL, PLAIN
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import MISSING, Choice, choose_way
+from slackwater.work.experience import has_missed
 from slackwater.work.goals import refresh_mode
 from slackwater.work.interval import UNEVEN, Interval
 from slackwater.work.keeping import kept_under_budget
@@ -55,12 +56,13 @@ class OneRun:
         self._versions: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
         self._queries: dict[str, Relation] = {}  # of views computed in full
+        self._missed: list[View] = []  # those that took ten times what was expected
         self._views: list[View] = []  # those that are told of
 
     @property
     def looks(self) -> bool:
         """Is anything read after the commit, to learn of it?"""
-        return bool(self._queries)
+        return bool(self._queries or self._missed)
 
     def refreshed(self) -> list[View]:
         """The views, as they are after the commit."""
@@ -73,6 +75,8 @@ class OneRun:
             self.world.house.experience.learn(event)
         for query in self._queries.values():
             self.world.house.profiling.look(self.world, query)
+        for view in self._missed:
+            self.world.house.profiling.look(self.world, definition(self.world, view)[0], again=True)
 
     def updates(self) -> list[Update]:
         """What the commit changes."""
@@ -243,6 +247,8 @@ class OneRun:
             self._updates.append(SetAsOf(view.id, seen, self.world.house.timestamp()))
         body = self._body(view, report)
         self._events.append(body)
+        if has_missed(body):
+            self._missed.append(view)
         at = self.world.house.timestamp()
         self._updates.append(WriteEvent(Event("refresh", view.id, at, body)))
 

@@ -68,8 +68,9 @@ class Profiling:
                 }
             return Profiles(dict(self._kept))
 
-    def look(self, world: World, query: Relation) -> None:
-        """Make the profiles of what a query reads, where there are none that serve."""
+    def look(self, world: World, query: Relation, again: bool = False) -> None:
+        """Make the profiles of what a query reads, where there are none that serve; `again`: none
+        does that is of other rows than there are now."""
         segments = {s.source: world.snapshot.segments(s.source) for s in query.scans()}
         if sum(s.rows for own in segments.values() for s in own) < LEAST_ROWS:
             return
@@ -77,7 +78,8 @@ class Profiling:
         for id, columns in deciding_columns(query).items():
             rows, size = (sum(getattr(s, n) for s in segments[id]) for n in ("rows", "bytes"))
             before = known.get(id, Profile(0))
-            kept = before if before.serves(rows) else Profile(rows)
+            serves = before.rows == rows if again else before.serves(rows)
+            kept = before if serves else Profile(rows)
             wanted = (columns | set(before.columns)) - set(kept.columns)
             questions = [f for text, f in filters.get(id, {}).items() if text not in kept.shares]
             if rows and (wanted or questions) and size <= MOST_BYTES:

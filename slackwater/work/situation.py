@@ -48,6 +48,7 @@ def situation(upkeep: Upkeep, impossible: Sequence[str]) -> Hashable:
         upkeep.relied_on,
         tuple(impossible),
         upkeep.world.house.profiling.looks,
+        upkeep.world.house.experience.misses(view.name),
         tuple(_step(size) for size in _sizes(interval, [s.id for s in upkeep.known.values()])),
     )
 
