@@ -103,8 +103,8 @@ class Progress:
         for query, text in self.texts.items():
             self.db.sql(f"CREATE MATERIALIZED VIEW {course.view(query)} AS {text}")
         for piece in course.pieces:
-            own = SimpleNamespace(parts=tuple)  # nothing in common with other courses
-            made = parts.forms(piece.dag, piece.found, {}, cast(Snapshot, own))
+            none = SimpleNamespace(parts=tuple)  # nothing in common with other courses
+            made = parts.forms(piece.dag, piece.found, {}, parts.Ids(cast(Snapshot, none)))
             views = {course.view(query): form for query, form in made.views.items()}
             parts.apply(self.db._house, replace(made, views=views))
             for number, id in made.places.items():

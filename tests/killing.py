@@ -64,7 +64,7 @@ def with_parts(db: Warehouse) -> None:
     paces = {path: 2 for subplan in dag.subplans for path in subplan.paths}
     none = dict.fromkeys(early, 0.0)
     found = Found(paces, 0.0, none, none)
-    parts.apply(db._house, parts.forms(dag, found, {}, world.snapshot))
+    parts.apply(db._house, parts.forms(dag, found, {}, parts.Ids(world.snapshot)))
     assert db.catalog.snapshot().parts()
 
 

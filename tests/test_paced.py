@@ -14,6 +14,8 @@ from slackwater import Warehouse
 from slackwater.planner import simulation
 from slackwater.service.clock import SimulatedClock
 from slackwater.service.paced import ByGoals
+from slackwater.work import parts
+from slackwater.work.expecting import left_for_the_result
 from slackwater.work.pacing import planned
 
 START = "2026-01-05 00:00"
@@ -94,3 +96,76 @@ def test_plans_are_made_again_when_options_change(db: Warehouse, clock: Simulate
     assert [e for e in paced.expectations() if not e.is_met] == []
     db.sql("ALTER MATERIALIZED VIEW v RESET (within)")
     assert list(paces.units(clock.now())) == []
+
+
+def two_rhythms(db: Warehouse, clock: SimulatedClock) -> None:
+    """The same piece, every six hours and once a day, with goals that call for early runs."""
+    for hour in range(5):
+        clock.wait(datetime(2026, 1, 5, hour, 30, tzinfo=UTC))
+        sell(db, 50_000)
+    db.sql(
+        f"""
+        CREATE MATERIALIZED VIEW often WITH (schedule = 'every 6 hours', within = '0.6x')
+        AS {BY_CUSTOMER};
+        CREATE MATERIALIZED VIEW daily WITH (schedule = 'daily 06:00', within = '0.6x')
+        AS {BY_CUSTOMER};
+        """
+    )
+
+
+def test_rhythms_with_the_same_piece_keep_one_part(db: Warehouse, clock: SimulatedClock) -> None:
+    two_rhythms(db, clock)
+    paces = {p.period_seconds: p.found.pace_of(0) for p in planned(db._house, clock.now())}
+    ByGoals(db._house).units(clock.now())
+    (part,) = db.catalog.snapshot().parts()
+    assert parts.views_of(part) == ("daily", "often")
+    wanted = max(paces[6 * 3600], -(-paces[24 * 3600] // 4))
+    assert part.options[parts.PACE] == str(wanted)  # in six hours, as often as either needs it
+    db.refresh()
+    sell(db)
+    db.refresh()
+    assert db.verify("often").equal and db.verify("daily").equal
+
+
+def test_planning_again_changes_nothing(db: Warehouse, clock: SimulatedClock) -> None:
+    two_rhythms(db, clock)
+    ByGoals(db._house).units(clock.now())
+    db.refresh()
+    db.plan(apply=True)  # by then it is known how many groups there are
+    before = db.catalog.snapshot()
+    for _ in range(2):
+        assert db.plan().rebuild.is_nothing
+        ByGoals(db._house).units(clock.now())
+        assert db.plan(apply=True).rebuild.is_nothing
+    after = db.catalog.snapshot()
+    assert after.commit == before.commit
+    assert after.parts() == before.parts()
+    assert [r.mode for r in db.refresh()] == ["none"] * 3
+
+
+def test_a_view_without_a_rhythm_any_more_gives_its_parts_back(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    two_rhythms(db, clock)
+    paces = ByGoals(db._house)
+    paces.units(clock.now())
+    db.sql("ALTER MATERIALIZED VIEW often SET (schedule = 'manual')")
+    (unit,) = paces.units(clock.now())
+    assert unit.views == ("daily",)
+    db.refresh()
+    assert db.verify("often").equal and db.verify("daily").equal
+    db.sql("ALTER MATERIALIZED VIEW daily SET (schedule = 'manual')")
+    assert list(paces.units(clock.now())) == []
+
+
+def test_a_slow_view_waits_for_one_run_of_a_part_that_runs_for_others_too(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    two_rhythms(db, clock)
+    ByGoals(db._house).units(clock.now())
+    (part,) = db.catalog.snapshot().parts()
+    ((table, every),) = parts.every_of(part).items()
+    pace = int(part.options[parts.PACE])
+    both = left_for_the_result(part, ["often", "daily"], {table: 40 * every})
+    assert both == {table: pytest.approx(40 * every / pace)}
+    assert left_for_the_result(part, ["daily"], {table: 40 * every}) == {table: every}

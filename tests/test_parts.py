@@ -86,7 +86,7 @@ def paced(db: Warehouse, rng: random.Random) -> parts.Forms:
             paces[subplan.number, name] = min(pace, most)
         made[subplan.number] = max((paces[p] for p in subplan.paths), default=1)
     zero = dict.fromkeys(dag.roots, 0.0)
-    return parts.forms(dag, Found(paces, 0.0, zero, zero), {}, db.catalog.snapshot())
+    return parts.forms(dag, Found(paces, 0.0, zero, zero), {}, parts.Ids(db.catalog.snapshot()))
 
 
 def early(db: Warehouse, rng: random.Random) -> None:
@@ -140,7 +140,7 @@ def at_paces(db: Warehouse, below: int, above: int) -> parts.Forms:
     (leaf,) = dag.subplans[0].paths
     zero = dict.fromkeys(dag.roots, 0.0)
     paces = {leaf: below, (1, "#0"): above}
-    return parts.forms(dag, Found(paces, 0.0, zero, zero), {}, db.catalog.snapshot())
+    return parts.forms(dag, Found(paces, 0.0, zero, zero), {}, parts.Ids(db.catalog.snapshot()))
 
 
 def test_a_piece_that_runs_more_often_is_a_part(db: Warehouse) -> None:
@@ -159,7 +159,7 @@ def test_what_runs_early_is_not_seen_before_the_result_is_due(db: Warehouse) -> 
     dag = cut(queries(db))
     zero = dict.fromkeys(dag.roots, 0.0)
     found = Found({dag.subplans[0].paths[0]: 2}, 0.0, zero, zero)
-    parts.apply(db._house, parts.forms(dag, found, {}, db.catalog.snapshot()))
+    parts.apply(db._house, parts.forms(dag, found, {}, parts.Ids(db.catalog.snapshot())))
     db.sql("INSERT INTO r VALUES (1, 1, 'x')")
     db.refresh("v")
     db.sql("INSERT INTO r VALUES (1, 2, 'y')")

@@ -27,7 +27,10 @@ def test_parts_run_on_spark(spark_db: Warehouse) -> None:
     dag = cut(queries(db))
     paces = {path: 2 for subplan in dag.subplans for path in subplan.paths}
     zero = dict.fromkeys(dag.roots, 0.0)
-    parts.apply(db._house, parts.forms(dag, Found(paces, 0, zero, zero), {}, db.catalog.snapshot()))
+    parts.apply(
+        db._house,
+        parts.forms(dag, Found(paces, 0, zero, zero), {}, parts.Ids(db.catalog.snapshot())),
+    )
     db.refresh()
     for _ in range(2):
         change(db, rng)

@@ -19,6 +19,7 @@ from slackwater.work.house import House
 from slackwater.work.pacing import Options, planned
 from slackwater.work.refreshing import advance
 from slackwater.work.reports import RefreshReport
+from slackwater.work.together import together
 from slackwater.work.world import World
 
 logger = logging.getLogger("slackwater.scheduler")
@@ -60,8 +61,8 @@ class ByGoals:
 
     def _plan(self, now: datetime) -> None:
         known = {part.id for part in self._house.catalog.snapshot().parts()}
-        for paced in planned(self._house, now, self._options):
-            parts.apply(self._house, paced.forms)
+        world = World(self._house, self._house.catalog.snapshot(), defining=True)
+        parts.apply(self._house, together(world, planned(self._house, now, self._options, world)))
         new = [p.id for p in self._house.catalog.snapshot().parts() if p.id not in known]
         if new:
             advance(self._house, dict.fromkeys(new, ()))

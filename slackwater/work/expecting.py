@@ -17,7 +17,7 @@ from slackwater.work.forecast import forecast
 from slackwater.work.house import House
 from slackwater.work.interval import Interval
 from slackwater.work.meaning import definition
-from slackwater.work.parts import PACE
+from slackwater.work.parts import PACE, every_of, views_of
 from slackwater.work.refreshing import order, ways
 from slackwater.work.upkeep import Upkeep
 from slackwater.work.world import Pending, World
@@ -80,10 +80,21 @@ def expected(house: House, names: Sequence[str], more: Mapping[str, float]) -> E
     for view in order(World(house, house.catalog.snapshot(), defining=True), names):
         told, coming[view.id] = _of_view(house, view, coming)
         if view.part:  # run early: of the rows to come, the last run's share waits for the result
-            pace = int(view.options[PACE])
-            told, _ = _of_view(house, view, {id: rows / pace for id, rows in coming.items()})
+            told, _ = _of_view(house, view, left_for_the_result(view, names, coming))
         total += told
     return total
+
+
+def left_for_the_result(
+    part: View, names: Sequence[str], more: Mapping[str, float]
+) -> Mapping[str, float]:
+    """Of rows to come, those that a part has not read when results of some views are due: the last
+    of its runs. One that runs for other results, too, never leaves more than what it is run for."""
+    pace, every = int(part.options[PACE]), every_of(part)
+    left = {id: rows / pace for id, rows in more.items()}
+    if set(views_of(part)) <= set(names):
+        return left
+    return {id: min(rows, every.get(id) or rows) for id, rows in left.items()}
 
 
 def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expectation, float]:

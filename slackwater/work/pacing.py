@@ -32,7 +32,7 @@ from slackwater.work.arrivals import history
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
 from slackwater.work.meaning import as_written
-from slackwater.work.parts import Forms, forms
+from slackwater.work.parts import Forms, Ids, forms
 from slackwater.work.world import World
 
 SAMPLES = 48
@@ -111,8 +111,9 @@ def planned(
         period = rhythm(world, view, now)
         if period is not None:
             by_period.setdefault(period, []).append(view)
+    ids = Ids(world.snapshot)
     return [
-        _Planning(world, now, period, views, options).paced()
+        _Planning(world, now, period, views, options).paced(ids)
         for period, views in sorted(by_period.items())
     ]
 
@@ -171,13 +172,13 @@ class _Planning:
         self._assumed = False
         self._usual: dict[str, float] = {}  # changed rows of a period, by table
 
-    def paced(self) -> Paced:
+    def paced(self, ids: Ids) -> Paced:
         """Cut, simulate, search."""
         queries = {view.name: self._query(view) for view in self._views}
         setting = self._setting(queries)
         search, found = self._searched(queries, setting)
         dag = search.dag
-        made = forms(dag, found, self._usual, self._world.snapshot)
+        made = forms(dag, found, self._usual, ids)
         return Paced(self._period, search, found, search.batch(), made, self._assumed)
 
     def _searched(self, queries: Mapping[str, Relation], setting: Setting) -> tuple[Search, Found]:

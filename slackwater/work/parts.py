@@ -71,21 +71,31 @@ class Forms:
     places: Mapping[int, str] = field(default_factory=dict)  # by subplan, the id of its part
 
 
-def forms(dag: Dag, found: Found, expected: Mapping[str, float], snapshot: Snapshot) -> Forms:
+class Ids:
+    """The ids of parts by what they compute: of those that there are, and of those to come. Who
+    calls for the same part, in one rhythm or another, means the same one."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._known = {part.form: part.id for part in snapshot.parts()}
+
+    def of(self, text: str) -> str:
+        """That of a part."""
+        return self._known.setdefault(text, new_id("p"))
+
+
+def forms(dag: Dag, found: Found, expected: Mapping[str, float], ids: Ids) -> Forms:
     """The parts that paces call for. `expected`: rows of each source until the result is due."""
-    return _Forming(dag, found, expected, snapshot).forms()
+    return _Forming(dag, found, expected, ids).forms()
 
 
 class _Forming:
     """From subplans to parts."""
 
-    def __init__(
-        self, dag: Dag, found: Found, expected: Mapping[str, float], snapshot: Snapshot
-    ) -> None:
+    def __init__(self, dag: Dag, found: Found, expected: Mapping[str, float], ids: Ids) -> None:
         self._dag = dag
         self._found = found
         self._expected = expected
-        self._known = {part.form: part.id for part in snapshot.parts()}
+        self._ids = ids
         self._parts: dict[int, Part] = {}
 
     def forms(self) -> Forms:
@@ -120,7 +130,7 @@ class _Forming:
         text = to_text(relation)
         every = {scan.source: self._every(number, scan.source, pace) for scan in relation.scans()}
         views = tuple(sorted(self._dag.subplans[number].queries))
-        return Part(self._known.get(text) or new_id("p"), relation, pace, every, views)
+        return Part(self._ids.of(text), relation, pace, every, views)
 
     def _every(self, number: int, source: str, pace: int) -> float:
         own = {p.id: n for n, p in self._parts.items()}
@@ -255,9 +265,15 @@ def views_of(part: View) -> tuple[str, ...]:
 # -- when they run
 
 
+def every_of(part: View) -> dict[str, float]:
+    """By source, after how many of its rows (of a part, of its versions) that is read."""
+    found: dict[str, float] = json.loads(part.options.get(EVERY, "{}"))
+    return found
+
+
 def due_paths(world: World, part: View) -> frozenset[str]:
     """The sources of a part of which enough has come since it read them last."""
-    every: dict[str, float] = json.loads(part.options.get(EVERY, "{}"))
+    every = every_of(part)
     return frozenset(
         id for id in part.depends if _unread(world, part, id) >= every.get(id, 0.0) * 0.99
     )

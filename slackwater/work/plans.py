@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from slackwater.algebra.relation import Relation
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import View
 from slackwater.errors import UserError
@@ -22,6 +21,7 @@ from slackwater.work.plan_report import Figures, PlannedView, PlanReport, Rhythm
 from slackwater.work.reachable import when_computed_anew
 from slackwater.work.rebuilding import rebuild
 from slackwater.work.supposing import supposing
+from slackwater.work.together import together
 from slackwater.work.tradeoff import tradeoff
 from slackwater.work.unpaced import FULL, unpaced
 from slackwater.work.world import World
@@ -39,7 +39,7 @@ def plan(
     now, snapshot = house.now(), house.catalog.snapshot()
     world = World(house, supposing(house, snapshot, suppose), defining=True)
     found = planned(house, now, options, world)
-    wanted = _forms(world, found)
+    wanted = together(world, found)
     told = PlanReport(
         timestamp(now.timestamp()),
         {"paces": options.paces, "sharing": options.sharing, "max_pace": options.most},
@@ -71,20 +71,6 @@ def _check(options: Options, suppose: Sequence[str], apply: bool) -> None:
             code="BAD_OPTION",
             hint=f"Use a number from 1 to {LADDER[-1]}.",
         )
-
-
-def _forms(world: World, found: Sequence[Paced]) -> parts.Forms:
-    """Those of all rhythms in one; views that have no pace any more are as their SQL says. A part
-    that two rhythms have in common runs as often as either needs it."""
-    kept: dict[str, parts.Part] = {}
-    for part in (part for paced in found for part in paced.forms.parts):
-        known = kept.get(part.id, part)
-        views = tuple(sorted({*known.views, *part.views}))
-        kept[part.id] = replace(max(known, part, key=lambda p: p.pace), views=views)
-    made: dict[str, Relation | None] = {v.name: None for v in world.snapshot.views() if v.form}
-    for paced in found:
-        made |= paced.forms.views
-    return parts.Forms(tuple(kept.values()), made)
 
 
 def _left_out(world: World, found: Sequence[Paced]) -> tuple[Unpaced, ...]:
