@@ -124,7 +124,8 @@ def test_rhythms_with_the_same_piece_keep_one_part(db: Warehouse, clock: Simulat
     db.refresh()
     sell(db)
     db.refresh()
-    assert db.verify("often").equal and db.verify("daily").equal
+    assert db.verify("often").equal
+    assert db.verify("daily").equal
 
 
 def test_planning_again_changes_nothing(db: Warehouse, clock: SimulatedClock) -> None:
@@ -153,7 +154,8 @@ def test_a_view_without_a_rhythm_any_more_gives_its_parts_back(
     (unit,) = paces.units(clock.now())
     assert unit.views == ("daily",)
     db.refresh()
-    assert db.verify("often").equal and db.verify("daily").equal
+    assert db.verify("often").equal
+    assert db.verify("daily").equal
     db.sql("ALTER MATERIALIZED VIEW daily SET (schedule = 'manual')")
     assert list(paces.units(clock.now())) == []
 
