@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
-from bench import corpus, day, goals, goals_noise, sharing, sharing_sets
+from bench import corpus, day, goals, goals_noise, search, sharing, sharing_sets
 from bench.arrivals import Arrivals, burst, even
 from bench.goals_chart import day_page, page, sharing_page
 from bench.sharing_sets import SETS, TEN
@@ -112,3 +112,25 @@ def test_a_day_is_lived_and_exact() -> None:
     assert ours["refreshed"] == ours["kept"] + ours["missed"] == 24 + 6
     assert ours["ratio"] == 1.0
     assert "<svg" in day_page(told)
+
+
+def test_searches_with_costs_remembered_or_not_and_split_in_every_way_find_the_same() -> None:
+    settings = search.Settings(paces=(3,), counts=(3,), limit=600, queries=TEN[:3])
+    remembered, again, clusters, every = search.run(settings)["lines"]
+    assert remembered["total"] == pytest.approx(again["total"])
+    assert remembered["subplans"] == again["subplans"]
+    assert every["total"] <= clusters["total"] * 1.01
+
+
+def test_a_search_ends_when_its_time_is_up() -> None:
+    lines = search.run(search.Settings(paces=(1,), counts=(), limit=0.0))["lines"]
+    assert {line["seconds"] for line in lines} == {None}
+
+
+def test_the_command_tells_how_long_searches_take(tmp_path: Path) -> None:
+    out = tmp_path / "told.json"
+    asked = "bench search --paces 1 --counts 2 --limit 0".split()
+    result = CliRunner().invoke(app, [*asked, "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    assert [line["queries"] for line in json.loads(out.read_text())["lines"]] == [22, 22, 2, 2]
+    assert "more than 0" in result.output

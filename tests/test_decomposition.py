@@ -54,8 +54,8 @@ def test_queries_that_read_the_same_rows_share_them() -> None:
 
 def test_sets_of_members_are_all_members_once() -> None:
     found = decomposition(some=0.1, more=1.0)
-    for group, members, _ in found.together.sharing.merged:
-        clusters = found.clusters(group, members)
+    for _, members, _ in found.together.sharing.merged:
+        clusters = found.clusters(members)
         assert sorted(m[0] for c in clusters for m in c) == sorted(m[0] for m in members)
 
 

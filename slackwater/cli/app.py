@@ -13,6 +13,7 @@ from slackwater.cli import (
     bench_budget,
     bench_goals,
     bench_plans,
+    bench_search,
     compacting,
     create,
     demo,
@@ -146,4 +147,5 @@ bench.app.command("budget")(bench_budget.budget)
 bench.app.command("goals")(bench_goals.goals)
 bench.app.command("sharing")(bench_goals.sharing)
 bench.app.command("day")(bench_goals.day)
+bench.app.command("search")(bench_search.search)
 app.add_typer(bench.app, name="bench")

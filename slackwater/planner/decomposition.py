@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 from math import inf
 
 from slackwater.algebra.relation import Relation
@@ -21,6 +20,7 @@ from slackwater.planner.alike import Group, Member, Sharing, Split, in_one_order
 from slackwater.planner.pace import LADDER, Found, Goal, Search
 from slackwater.planner.sharing import share
 from slackwater.planner.simulation import Cost, Setting, Simulation
+from slackwater.planner.splitting import best_split, clustered
 from slackwater.planner.subplans import Dag, cut
 
 Clusters = tuple[frozenset[Member], ...]
@@ -54,6 +54,8 @@ class Decomposition:
     goals: Mapping[str, Goal]
     mode: str = "subplans"
     most: int = LADDER[-1]
+    every_split: bool = False
+    """Is the best of all splits of each piece looked for, and not the one of clustering?"""
     _alone: dict[Relation, dict[int, Cost]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,7 +92,7 @@ class Decomposition:
         while waiting := [m for m in best.sharing.merged if m[0].likeness not in seen]:
             group, members, _ = waiting[0]
             seen.add(group.likeness)
-            clusters = self.clusters(group, members)
+            clusters = self.clusters(members)
             if len(clusters) > 1:
                 tried = self._with({**splits, group.likeness: clusters})
                 if tried.badness < best.badness:
@@ -127,27 +129,9 @@ class Decomposition:
 
     # -- one piece
 
-    def clusters(self, group: Group, members: Sequence[Member]) -> Clusters:
-        """Sets of members that share, by sharing benefit."""
-        found: dict[frozenset[Member], float] = {}
-        for member in members:
-            own = frozenset({member})
-            found[own] = self._work(own)
-        while len(found) > 1:
-            benefit, pair = max(
-                ((self._benefit(found, a, b), (a, b)) for a, b in combinations(found, 2)),
-                key=lambda b: b[0],
-            )
-            if benefit <= 0:
-                break
-            one = pair[0] | pair[1]
-            found = {c: w for c, w in found.items() if c not in pair} | {one: self._work(one)}
-        return tuple(found)
-
-    def _benefit(
-        self, found: Mapping[frozenset[Member], float], a: frozenset[Member], b: frozenset[Member]
-    ) -> float:
-        return found[a] + found[b] - self._work(a | b)
+    def clusters(self, members: Sequence[Member]) -> Clusters:
+        """Sets of members that share: by sharing benefit, or of least work among all."""
+        return (best_split if self.every_split else clustered)(members, self._work)
 
     def _work(self, cluster: frozenset[Member]) -> float:
         """The work of a set of members that share, at the lowest pace at which each of them takes

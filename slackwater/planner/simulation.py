@@ -90,6 +90,7 @@ class Setting:
     price: Times | None = None  # at even times from the start to the due point; one, if None
     run: Mapping[str, float] = field(default_factory=lambda: RUN)
     references: frozenset[Reference] = frozenset()  # that hold wherever all inputs move together
+    remembers: bool = True  # what was computed; if not, all of it is computed whenever asked for
 
     _costs: dict[object, dict[tuple[int, ...], Cost]] = field(default_factory=dict, repr=False)
 
@@ -127,7 +128,7 @@ class _Log:
 
 
 class Simulation:
-    """The subplans of a dag in a setting. Every answer is remembered."""
+    """The subplans of a dag in a setting. Every answer is remembered, unless that is not wanted."""
 
     def __init__(self, dag: Dag, setting: Setting, rungs: Sequence[int] = ()) -> None:
         self.dag = dag
@@ -155,6 +156,9 @@ class Simulation:
     def cost(self, number: int, paces: Sequence[int]) -> Cost:
         """Of a subplan whose moving inputs are flushed at some paces, in their order."""
         costs, key = self._costs[number], tuple(paces)
+        if not self.setting.remembers:
+            self._flows.clear()
+            return self._simulated(self.dag.subplans[number], [key])[0]
         if key not in costs:
             asked = [key]
             if len(set(paces)) == 1:  # one pace for all: then others like it will be asked for
