@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from slackwater import Warehouse
 from slackwater.planner import simulation
 from slackwater.service.clock import SimulatedClock
 from slackwater.service.paced import ByGoals
+from slackwater.stats.outlook import has_changed
 from slackwater.work import parts
 from slackwater.work.expecting import left_for_the_result
 from slackwater.work.pacing import planned
@@ -171,3 +173,53 @@ def test_a_slow_view_waits_for_one_run_of_a_part_that_runs_for_others_too(
     both = left_for_the_result(part, ["often", "daily"], {table: 40 * every})
     assert both == {table: pytest.approx(40 * every / pace)}
     assert left_for_the_result(part, ["daily"], {table: 40 * every}) == {table: every}
+
+
+def arriving(db: Warehouse, clock: SimulatedClock, hours: range, rows: int) -> None:
+    """In every hour of the fifth of January, and what is left of the days after."""
+    for hour in hours:
+        at = datetime(2026, 1, 5, 0, 15, tzinfo=UTC) + timedelta(hours=hour)
+        clock.at(at, lambda: sell(db, rows))
+
+
+def counted(paces: ByGoals, monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """When plans are made."""
+    made: list[datetime] = []
+    plan = paces._plan
+
+    def counting(now: datetime) -> object:
+        made.append(now)
+        return plan(now)
+
+    monkeypatch.setattr(paces, "_plan", counting)
+    return made
+
+
+def test_plans_are_made_again_when_other_is_expected(
+    db: Warehouse, clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at each look, nor as long as rows come as before; nor because tables have doubled."""
+    monkeypatch.setattr(ByGoals, "_magnitude", lambda self, table: 0)
+    db.sql(
+        f"""CREATE MATERIALIZED VIEW v WITH (schedule = 'every 2 hours', within = '0.6x')
+        AS {BY_CUSTOMER}"""
+    )
+    arriving(db, clock, range(12), 500)
+    arriving(db, clock, range(12, 24), 5_000)
+    paces = ByGoals(db._house)
+    made = counted(paces, monkeypatch)
+    with db.scheduler(poll_seconds=300, paces=paces) as scheduler:
+        scheduler.run(until=datetime(2026, 1, 5, 6, tzinfo=UTC))
+        known = len(made)
+        assert known >= 2  # the first knew nothing
+        scheduler.run(until=datetime(2026, 1, 5, 12, tzinfo=UTC))
+        assert len(made) == known  # as much as before
+        scheduler.run(until=datetime(2026, 1, 6, 0, tzinfo=UTC))
+    assert known < len(made) <= known + 8
+    assert made[known] > datetime(2026, 1, 5, 12, tzinfo=UTC)
+    gaps = [b - a for a, b in pairwise(made[1:])]
+    assert min(gaps) >= timedelta(minutes=30)
+    (planned_now,) = planned(db._house, clock.now())
+    (expected,) = planned_now.expected.values()
+    ((_, last),) = paces._made.expected.items()  # type: ignore[union-attr]
+    assert not has_changed(last, expected)

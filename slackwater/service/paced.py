@@ -1,20 +1,25 @@
 """What is run early, by the goals of views: planned, made, and brought along.
 
-Plans are made again when views or their options change, or when twice or half as much is expected
-as before. New parts are computed at once, not when a result is due.
+Plans are made again when views or their options change, when a table has doubled, or when other is
+expected to come than was planned for (`stats/outlook`). New parts are computed at once, not when a
+result is due.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from math import log2
 
 from slackwater.catalog.model import Table, View
 from slackwater.errors import SlackwaterError
 from slackwater.service.units import Unit
+from slackwater.stats.arrival import Expected
+from slackwater.stats.outlook import has_changed, outlook
 from slackwater.work import parts
+from slackwater.work.arrivals import history
 from slackwater.work.house import House
 from slackwater.work.pacing import Options, planned
 from slackwater.work.refreshing import advance
@@ -22,7 +27,33 @@ from slackwater.work.reports import RefreshReport
 from slackwater.work.together import together
 from slackwater.work.world import World
 
+LOOKS = 4
+"""So often from one result to the next it is asked what is expected to come."""
+
 logger = logging.getLogger("slackwater.scheduler")
+
+
+_Asked = tuple[timedelta, str]
+"""What is expected of a table from one result to the next."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A plan that was made, and what it went by."""
+
+    defined: object
+    looked_at: datetime
+    expected: Mapping[_Asked, Expected]
+
+    @property
+    def tables(self) -> set[str]:
+        """Those of which anything is expected."""
+        return {id for _, id in self.expected}
+
+    def is_to_be_looked_at(self, now: datetime) -> bool:
+        """Has so much time passed that other may be expected than was?"""
+        shortest = min((period for period, _ in self.expected), default=None)
+        return shortest is not None and now - self.looked_at >= shortest / LOOKS
 
 
 class ByGoals:
@@ -31,15 +62,14 @@ class ByGoals:
     def __init__(self, house: House, options: Options | None = None) -> None:
         self._house = house
         self._options = options or Options()
-        self._made: tuple[object, ...] | None = None
+        self._made: _Made | None = None
 
     def units(self, now: datetime) -> Sequence[Unit]:
         """The parts there are, after what has changed was planned again."""
         defined = self._defined()
-        if self._made is None or self._made[0] != defined:
+        if self._made is None or self._made.defined != defined or self._is_outdated(now):
             try:
-                self._plan(now)
-                self._made = (defined,)
+                self._made = _Made(defined, now, self._plan(now))
             except SlackwaterError as error:  # somebody else is at it; what there is still serves
                 logger.warning("Early runs were not planned: %s", error)
         snapshot = self._house.catalog.snapshot()
@@ -59,13 +89,29 @@ class ByGoals:
         rows = sum(s.rows for s in self._house.catalog.snapshot().segments(table.id))
         return round(log2(rows + 1))
 
-    def _plan(self, now: datetime) -> None:
+    def _is_outdated(self, now: datetime) -> bool:
+        """Is other than what was planned for expected to come? That is not asked at each look."""
+        made = self._made
+        if made is None or not made.is_to_be_looked_at(now):
+            return False
+        world = World(self._house, self._house.catalog.snapshot(), defining=True)
+        past = {t.id: history(world, t) for t in world.snapshot.tables() if t.id in made.tables}
+        if any(has_changed(e, outlook(past[id], now, p)) for (p, id), e in made.expected.items()):
+            return True
+        self._made = replace(made, looked_at=now)
+        return False
+
+    def _plan(self, now: datetime) -> Mapping[_Asked, Expected]:
+        """Make it so; what was expected to come."""
         known = {part.id for part in self._house.catalog.snapshot().parts()}
         world = World(self._house, self._house.catalog.snapshot(), defining=True)
-        parts.apply(self._house, together(world, planned(self._house, now, self._options, world)))
+        found = planned(self._house, now, self._options, world)
+        parts.apply(self._house, together(world, found))
         new = [p.id for p in self._house.catalog.snapshot().parts() if p.id not in known]
         if new:
             advance(self._house, dict.fromkeys(new, ()))
+        expected = ((timedelta(seconds=p.period_seconds), p.expected) for p in found)
+        return {(period, id): own for period, by_table in expected for id, own in by_table.items()}
 
     def _unit(self, part: View) -> Unit:
         views = parts.views_of(part)

@@ -23,7 +23,8 @@ from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
 from slackwater.sources import parquet
 from slackwater.sql.options import parse_refresh
-from slackwater.stats.arrival import Arrived, predict
+from slackwater.stats.arrival import Arrived, Expected
+from slackwater.stats.outlook import outlook
 from slackwater.stats.rows import Change
 from slackwater.timing import parse_prices, parse_schedule, parse_within, period_seconds
 from slackwater.tvr.normal import normalize
@@ -63,6 +64,7 @@ class Paced:
     found: Found
     batch: Found
     forms: Forms
+    expected: Mapping[str, Expected]  # of a period, by table
     assumed: bool = False  # nothing is known of what comes
 
     @property
@@ -170,7 +172,7 @@ class _Planning:
         self._options = options
         self._histories: dict[str, list[Arrived]] = {}
         self._assumed = False
-        self._usual: dict[str, float] = {}  # changed rows of a period, by table
+        self._expected: dict[str, Expected] = {}  # of a period, by table
 
     def paced(self, ids: Ids) -> Paced:
         """Cut, simulate, search."""
@@ -178,8 +180,9 @@ class _Planning:
         setting = self._setting(queries)
         search, found = self._searched(queries, setting)
         dag = search.dag
-        made = forms(dag, found, self._usual, ids)
-        return Paced(self._period, search, found, search.batch(), made, self._assumed)
+        usual = {id: expected.change.rows for id, expected in self._expected.items()}
+        made, batch = forms(dag, found, usual, ids), search.batch()
+        return Paced(self._period, search, found, batch, made, self._expected, self._assumed)
 
     def _searched(self, queries: Mapping[str, Relation], setting: Setting) -> tuple[Search, Found]:
         """Who shares what, and the paces."""
@@ -240,9 +243,8 @@ class _Planning:
         """A table now, and what it may receive in a period: goals are to be kept also when more
         comes than usual, by as much as predictions were off before."""
         rows = rows_now(self._world, id)
-        end = self._now + timedelta(seconds=self._period)
-        expected = predict(self._history(id), self._now, end)
-        self._usual[id] = expected.change.rows
+        expected = outlook(self._history(id), self._now, timedelta(seconds=self._period))
+        self._expected[id] = expected
         return Inflow(rows, expected.at_most())
 
     def _references(self, ids: Mapping[str, None]) -> Iterator[Reference]:
