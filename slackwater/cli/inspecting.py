@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from slackwater.cli.context import Session, session
-from slackwater.cli.output import counted, print_json, print_table, size, table
+from slackwater.cli.output import counted, print_json, print_reasons, print_table, size, table
+from slackwater.work.reasons import Why
 
 DAYS = 2
 """Whose costs are shown as text; `--json` has a week."""
@@ -55,6 +56,7 @@ def status(
         names = ("view", "state", "version", "rows", "size", "segments")
         lines = [_stored(s | {"name": view}) for view, s in states]
         print_table(own.out, table(names, lines, title="States"))
+    print_reasons(own, ((v["name"], Why(**why)) for v in found["views"] for why in v["reasons"]))
 
 
 def history(

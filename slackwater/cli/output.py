@@ -22,6 +22,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from slackwater.cli.context import Session
     from slackwater.result import Result
+    from slackwater.work.reasons import Why
 
 
 _WIDEST = 100_000
@@ -110,6 +111,14 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") 
     for row in rows:
         shown.add_row(*(cell(value) for value in row))
     return shown
+
+
+def print_reasons(session: Session, found: Iterable[tuple[str, Why]]) -> None:
+    """Why views are computed as they are, and what to do instead; nothing where all is well."""
+    rows = [(view, why.code, why.means, why.at, why.rewrite) for view, why in found]
+    if rows:
+        names = ("view", "reason", "means", "at", "instead")
+        print_table(session.out, table(names, rows, title="Reasons"))
 
 
 def print_table(console: Console, shown: Table) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from slackwater.cli.context import Session, session
-from slackwater.cli.output import counted, print_json, print_table, table
+from slackwater.cli.output import counted, print_json, print_reasons, print_table, table
 from slackwater.cli.planning_curves import page, print_curves
 
 if TYPE_CHECKING:
@@ -85,9 +85,13 @@ def _print(own: Session, told: PlanReport) -> None:
     for rhythm in told.rhythms:
         _print_rhythm(own, rhythm)
     if told.unpaced:
-        rows = [(u.view, u.schedule or "-", u.within or "-", u.why, u.note) for u in told.unpaced]
-        names = ("view", "schedule", "within", "why", "goal")
+        rows = [
+            (u.view, u.schedule or "-", u.within or "-", u.why, u.note, u.rewrite)
+            for u in told.unpaced
+        ]
+        names = ("view", "schedule", "within", "why", "goal", "instead")
         print_table(own.out, table(names, rows, title="Run when they are due, and never before"))
+    print_reasons(own, ((v.view, why) for v in told.views.values() for why in v.reasons))
     _print_rebuild(own, told.rebuild, told.applied)
     for curves in told.simulation or ():
         print_curves(own, curves)

@@ -9,7 +9,7 @@ import typer
 
 from slackwater.cli import exits
 from slackwater.cli.context import Session, session
-from slackwater.cli.output import counted, print_json, print_table, table
+from slackwater.cli.output import counted, print_json, print_reasons, print_table, table
 from slackwater.cli.steps import showing_steps
 from slackwater.errors import UserError
 
@@ -76,8 +76,9 @@ def view_names(db: Warehouse) -> list[str]:
 
 def as_dict(report: RefreshReport) -> dict[str, Any]:
     """A report as plain data, its steps included."""
-    computed = {"engine": report.engine, "cpu_seconds": report.cpu_seconds}
+    computed: dict[str, Any] = {"engine": report.engine, "cpu_seconds": report.cpu_seconds}
     plain = dataclasses.replace(report, choice=None)
+    computed["why"] = [dataclasses.asdict(why) for why in report.whys]
     choice = None if report.choice is None else report.choice.to_json(report.engine)
     return dataclasses.asdict(plain) | computed | {"choice": choice}
 
@@ -98,6 +99,7 @@ def _print_reports(own: Session, reports: list[RefreshReport]) -> None:
         for r in reports
     ]
     print_table(own.out, table(names, lines))
+    print_reasons(own, ((r.view, why) for r in reports for why in r.whys))
 
 
 def _print_verification(own: Session, found: Verification, rows: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from slackwater.algebra.explain import describe
 from slackwater.algebra.expr import is_portable
 from slackwater.algebra.relation import Generate, Opaque, Relation
 from slackwater.errors import UserError
@@ -57,13 +58,13 @@ def not_local(relation: Relation) -> str | None:
         if isinstance(node, Opaque):
             return f"Opaque ({node.reason})"
         if isinstance(node, Generate):
-            return "a generator"
+            return describe(node)
         for field in node.schema:
             if not is_local_type(field.type):
                 return f"type {field.type.sql} of column '{field.name}'"
         for expr in node.expressions:
             if not is_portable(expr):
-                return "an expression only Spark computes"
+                return f"only Spark computes what is in {describe(node)}"
     return None
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 from slackwater.catalog.model import View
 from slackwater.planner.choice import Candidate
 from slackwater.work.choosing import Choice
 from slackwater.work.house import House
-from slackwater.work.reasons import REASONS
 from slackwater.work.refreshing import ways
 from slackwater.work.telling import is_fresh
 from slackwater.work.world import World
@@ -23,7 +23,8 @@ def alternatives(house: House, view: View, format: str) -> str:
         candidates = [c.to_json() for c in _candidates(choice)]
         chosen = None if choice is None else choice.chosen.to_json()
         told = {"view": view.name, "fresh": fresh, "candidates": candidates, "chosen": chosen}
-        return json.dumps(told | {"reasons": reasons}, indent=2)
+        told |= {"reasons": reasons, "why": [asdict(w) for w in found.whys_of_others]}
+        return json.dumps(told, indent=2)
     lines = [f"View {view.name}, version {view.version}: ways to refresh it now"]
     if fresh:
         lines.append("Nothing has changed since it was refreshed.")
@@ -31,9 +32,7 @@ def alternatives(house: House, view: View, format: str) -> str:
         lines.append("It is always computed in full.")
     else:
         lines += _table(choice)
-    shown = dict.fromkeys([*reasons, *(r for c in _candidates(choice) for r in c.reasons)])
-    lines += [f"[{code}] {REASONS[code]}" for code in shown if code in REASONS]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(line for w in found.whys_of_others for line in w.lines())])
 
 
 def _candidates(choice: Choice | None) -> list[Candidate]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from slackwater.algebra import explain as printer
@@ -13,13 +12,12 @@ from slackwater.catalog.model import Table, View
 from slackwater.errors import UserError
 from slackwater.planner.placement import Placement
 from slackwater.sql import bind
-from slackwater.tvr.delta import Deltas, Note
-from slackwater.tvr.maintenance import Maintenance, maintenance
 from slackwater.work.alternatives import alternatives
 from slackwater.work.forecast import Forecast, forecast
 from slackwater.work.house import House
 from slackwater.work.meaning import definition
-from slackwater.work.reasons import REASONS, REWRITES
+from slackwater.work.obstacles import Laws, is_always_full, laws
+from slackwater.work.reasons import Why, why, whys
 from slackwater.work.refreshing import ways
 from slackwater.work.room import Room, budget_of, stored_room
 from slackwater.work.telling import is_fresh
@@ -29,31 +27,22 @@ _QUERY_WORDS = ("select", "with", "values", "(", "from")
 
 
 @dataclass(frozen=True)
-class _Upkeep:
-    """What is kept of a view, and by which laws its operators change."""
-
-    plan: Maintenance
-    notes: Mapping[Relation, Note]
-
-
-@dataclass(frozen=True)
 class _Explained:
     """A view's query, or a query by itself, with what was decided about it."""
 
     world: World
     relation: Relation
-    reasons: dict[str, str]
+    reasons: list[Why]
     view: View | None
     placement: Placement
-    upkeep: _Upkeep | None = None
+    upkeep: Laws | None = None
     next: Forecast | None = None
     kept: Room | None = None  # where the view has a budget
 
     def text(self) -> str:
         """For people."""
         lines = self._view_lines(self.view) if self.view is not None else []
-        for code, at in self.reasons.items():
-            lines.append(f"Reason: [{code}] {REASONS.get(code, 'Spark runs it as written')}: {at}")
+        lines += [line for reason in self.reasons for line in reason.lines()]
         lines.append(f"Engine: {self.placement.engine} ({self.placement.reason})")
         for name, rows, size in _sizes(self.world, self.relation):
             lines.append(f"Input:  {name}: {rows} rows, {size:,} bytes")
@@ -81,15 +70,14 @@ class _Explained:
         for node, note in self.upkeep.notes.items():
             lines.append(f"Law:    {note.law}: {printer.describe(node)}")
             if note.reason:
-                lines.append(f"Reason: [{note.reason}] {REASONS.get(note.reason, '')}")
-                if note.reason in REWRITES:
-                    lines.append(f"        {REWRITES[note.reason]}")
+                lines += why(note.reason, printer.describe(node)).lines()
         return lines
 
     def json(self) -> dict[str, Any]:
         """For machines."""
         view, engine = self.view, self.placement.engine
-        reasons = [{"code": c, "at": at} for c, at in self.reasons.items()]
+        laws = self.upkeep.reasons if self.upkeep else []
+        reasons = [asdict(reason) for reason in [*self.reasons, *laws]]
         operators = [
             {"operator": printer.describe(n), "law": note.law, "reason": note.reason or None}
             for n, note in (self.upkeep.notes.items() if self.upkeep else ())
@@ -141,34 +129,22 @@ def explain(house: House, what: str, format: str = "text", others: bool = False)
         relation, reasons = definition(world, view)
     placement = house.runner.place([relation], world.sources(relation), load=view is not None)
     upkeep = expected = kept = None
-    if view is not None and not _is_always_full(view, reasons):
-        upkeep = _upkeep(view, relation)
+    told = whys(reasons, reasons)
+    if view is not None and not is_always_full(world, view, reasons):
+        upkeep = laws(relation, view)
         kept, budget = None, budget_of(world, view)
         if not is_fresh(world, view):
             found = ways(house, view)
+            told += [w for w in found.whys if w.code not in reasons]
             expected = forecast(found, placement.engine)
             if found.upkeep.keeping is not None and found.choice is not None:
                 kept = found.upkeep.keeping.room(found.choice.chosen.method)
         elif budget is not None:
             kept = stored_room(world, view, budget)
-    explained = _Explained(world, relation, reasons, view, placement, upkeep, expected, kept)
+    elif view is not None and "NOT_DETERMINISTIC" not in reasons:
+        told.append(why("FULL_BY_OPTION", printer.gist(relation)))
+    explained = _Explained(world, relation, told, view, placement, upkeep, expected, kept)
     return json.dumps(explained.json(), indent=2) if format == "json" else explained.text()
-
-
-def _is_always_full(view: View, reasons: dict[str, str]) -> bool:
-    return "NOT_DETERMINISTIC" in reasons or view.options.get("refresh", "").lower() == "full"
-
-
-def _upkeep(view: View, relation: Relation) -> _Upkeep:
-    """The laws that a refresh would use if everything that the view reads changed."""
-    plan = maintenance(relation, view.id, view.schema, lambda node: node.digest())
-    everything = frozenset(view.depends)
-    deltas = Deltas(everything, everything, plan.states)
-    for state in plan.states.values():
-        if deltas.changes(state.node):
-            state.change(deltas)
-    deltas.delta(plan.root)
-    return _Upkeep(plan, deltas.notes)
 
 
 def _unquoted(text: str) -> str:

@@ -64,9 +64,17 @@ class Interval:
             files = tuple(f for f in files if (f in new) == (time == CHANGE))
         return files
 
-    def broken(self) -> list[str]:
-        """Why the changes of some source are not known; nothing where all are."""
-        return list(dict.fromkeys(r for id in self.view.depends for r in self._broken(id)))
+    def broken(self) -> dict[str, str]:
+        """Why the changes of some sources are not known, and of which; nothing where all are."""
+        found: dict[str, list[str]] = {}
+        for id in self.view.depends:
+            for reason in self._broken(id):
+                found.setdefault(reason, []).append(id)
+        return {reason: self.scans(ids) for reason, ids in found.items()}
+
+    def scans(self, ids: Iterable[str]) -> str:
+        """Sources as a plan shows them."""
+        return ", ".join(f"Scan {self.world.snapshot.get(id).name}" for id in ids)
 
     def _broken(self, id: str) -> Iterable[str]:
         external = self.external(id)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from slackwater.algebra.explain import describe
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import (
     Event,
@@ -30,7 +31,7 @@ from slackwater.work.goals import refresh_mode
 from slackwater.work.interval import UNEVEN, Interval
 from slackwater.work.keeping import kept_under_budget
 from slackwater.work.meaning import definition
-from slackwater.work.reasons import REWRITES
+from slackwater.work.reasons import whys
 from slackwater.work.reports import RefreshReport, Ways
 from slackwater.work.room import is_over_budget
 from slackwater.work.side_by_side import side_by_side
@@ -111,6 +112,7 @@ class OneRun:
         else:
             done, choice = self._upkept(upkeep, reasons, met)
             updates, report = done.updates, self._report(view, done, choice)
+            report.places = _places(upkeep, report)
             if report.mode == "full":
                 self._queries[view.id] = relation
         report.seconds = time.perf_counter() - started
@@ -142,7 +144,9 @@ class OneRun:
             return ["FULL_REQUESTED"]
         if view.refreshed_at is None:
             return ["FIRST_REFRESH"]
-        reasons = upkeep.interval.broken()
+        broken = upkeep.interval.broken()
+        upkeep.places |= met | broken
+        reasons = list(broken)
         if "NOT_DETERMINISTIC" in met:
             reasons.append("NOT_DETERMINISTIC")
         if self._option(view) == "full":
@@ -194,9 +198,10 @@ class OneRun:
             done = upkeep.incremental(choice.following)
             if choice.building is not None:
                 done = upkeep.build(choice.building, choice.following.plan, done)
-        except UserError:  # data that some step cannot compute with, which may be gone by now
+        except UserError as error:  # data that a step cannot compute with, maybe gone by now
             self._refuse_strict(view, ["STEP_RAISED"])
             upkeep.forget()
+            upkeep.places["STEP_RAISED"] = error.message
             return _recomputed(upkeep, _anew(upkeep, plan), ["STEP_RAISED"])
         self._refuse_strict(view, [r for r in done.reasons if r != "BUFFER_REFILLED"])
         return done
@@ -216,8 +221,8 @@ class OneRun:
                 f"View '{view.name}' must be refreshed incrementally, and cannot be: "
                 f"{', '.join(reasons)}.",
                 code="NOT_INCREMENTAL",
-                hint="; ".join(REWRITES[r] for r in reasons if r in REWRITES)
-                or "Set refresh = 'auto' to allow a full refresh.",
+                hint=" ".join(w.rewrite for w in whys(set(reasons) - wanted, {}))
+                + " Or set refresh = 'auto' to allow a full refresh.",
             )
 
     def _report(self, view: View, done: Upkept, choice: Choice | None) -> RefreshReport:
@@ -277,6 +282,7 @@ class OneRun:
             "candidates": [c.to_json() for c in report.choice.candidates] if report.choice else [],
             "chosen": self._chosen(report),
             "reasons": report.reasons,
+            "places": report.places,
             "operators": report.operators,
             "states": report.states,
             "sources": sizes,
@@ -293,6 +299,13 @@ class OneRun:
         return choice.to_json(engine, self.world.house.experience.is_warm(*way))
 
 
+def _places(upkeep: Upkeep, report: RefreshReport) -> dict[str, str]:
+    """Where in the plan the reasons of a refresh hold, and those against other ways."""
+    ways = report.choice.candidates if report.choice is not None else ()
+    codes = dict.fromkeys([*report.reasons, *(code for way in ways for code in way.reasons)])
+    return {code: upkeep.place(code) for code in codes}
+
+
 def _planned(upkeep: Upkeep, reasons: list[str]) -> tuple[Maintenance, list[str]]:
     """How the view is maintained, and why it has to be computed anew first."""
     plan = upkeep.maintenance()
@@ -300,7 +313,10 @@ def _planned(upkeep: Upkeep, reasons: list[str]) -> tuple[Maintenance, list[str]
     if upkeep.keeping is not None:
         missing = [] if upkeep.keeping.is_possible else [MISSING]
         return plan, reasons or missing
-    return plan, reasons or ([MISSING] if upkeep.missing(plan) else [])
+    gone = upkeep.missing(plan)
+    if gone:
+        upkeep.places[MISSING] = "; ".join(f"{s.name} of {describe(s.node)}" for s in gone)
+    return plan, reasons or ([MISSING] if gone else [])
 
 
 def _anew(upkeep: Upkeep, plan: Maintenance) -> Maintenance:
@@ -317,6 +333,7 @@ def _recomputed(
         if method == PLAIN:
             return upkeep.plain(reasons, plan.root)
         return upkeep.recompute(plan, reasons)
-    except UserError:
+    except UserError as error:
         upkeep.forget()
+        upkeep.places["STEP_RAISED"] = error.message
         return upkeep.plain(list(dict.fromkeys([*reasons, "STEP_RAISED"])))

@@ -8,6 +8,7 @@ from math import inf
 from slackwater.algebra.explain import gist
 from slackwater.planner.subplans import Subplan, is_subplan
 from slackwater.work.goals import effective_options
+from slackwater.work.obstacles import obstacles
 from slackwater.work.pacing import Expectation, Paced
 from slackwater.work.plan_report import Coming, Piece, PlannedView, Rhythm
 from slackwater.work.reachable import out_of_reach
@@ -56,6 +57,7 @@ def _views(world: World, paced: Paced) -> Iterator[PlannedView]:
             is_met,
             nearest,
             note,
+            reasons=tuple(obstacles(world, world.view(name))),
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from slackwater.work.reasons import Why
 from slackwater.work.tradeoff import Tradeoff
 
 
@@ -43,6 +44,7 @@ class PlannedView:
     nearest_seconds: float | None = None  # that can be met, where the goal cannot
     note: str = ""  # the same in words
     now: Figures | None = None  # as it is planned without what is supposed
+    reasons: tuple[Why, ...] = ()  # why some of its operators have no better law
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Unpaced:
     reason: str
     why: str
     note: str = ""  # of a goal that cannot be met
+    at: str = ""  # where the reason holds
+    rewrite: str = ""  # what to do instead
 
 
 @dataclass(frozen=True)

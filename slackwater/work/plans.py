@@ -80,9 +80,10 @@ def _left_out(world: World, found: Sequence[Paced]) -> tuple[Unpaced, ...]:
 
 def _unpaced(world: World, view: View) -> Unpaced:
     said = effective_options(view, world.snapshot.settings)
-    reason, why = unpaced(world, view)
-    note = when_computed_anew(world, view) if reason == FULL else ""
-    return Unpaced(view.name, said.get("schedule"), said.get("within"), reason, why, note)
+    found = unpaced(world, view)
+    note = when_computed_anew(world, view) if found.code == FULL else ""
+    asked = said.get("schedule"), said.get("within")
+    return Unpaced(view.name, *asked, found.code, found.means, note, found.at, found.rewrite)
 
 
 def _beside(told: PlanReport, before: Sequence[Rhythm]) -> PlanReport:

@@ -11,6 +11,7 @@ from slackwater.timing.texts import in_units, plain
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
 from slackwater.work.loading import Loading
+from slackwater.work.obstacles import obstacles
 from slackwater.work.pacing import Options, planned
 from slackwater.work.unpaced import FULL, unpaced
 from slackwater.work.world import World
@@ -20,22 +21,26 @@ DIGITS = 2
 
 
 def notice(house: House, name: str) -> str:
-    """What is to be said of a view's goal: nothing, where it can be met or nobody knows. A view is
-    what it is whatever is expected of it, so nothing here makes its definition fail."""
+    """What is to be said of a view that was defined or altered: if its goal cannot be met, and what
+    of it cannot follow changes. A view is what it is whatever is expected of it, so nothing here
+    makes its definition fail."""
     try:
         world = World(house, house.catalog.snapshot(), defining=True)
-        told = _told(world, world.view(name))
+        view = world.view(name)
+        told = _told(world, view)
+        found = [w for w in obstacles(world, view) if w.code != "FULL_BY_OPTION"]  # it is wanted
     except Exception as error:  # noqa: BLE001 - the view is there, and the notice is a courtesy
         logger.warning("What '%s' can reach is not known: %s", name, error)
-        told = ""
-    return f". {told}" if told else ""
+        return ""
+    goal = f". {told}" if told else ""
+    return goal + "".join(f"\n{w.line}. {w.rewrite}" for w in found)
 
 
 def _told(world: World, view: View) -> str:
     said = effective_options(view, world.snapshot.settings)
     if "within" not in said or "schedule" not in said:
         return ""
-    if unpaced(world, view)[0] == FULL:
+    if unpaced(world, view).code == FULL:
         return when_computed_anew(world, view)
     found = planned(world.house, world.house.now(), Options(assuming=True), world, [view.name])
     for paced in found:

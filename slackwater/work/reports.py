@@ -11,6 +11,7 @@ from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
 from slackwater.planner.steps import StepReport
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import Choice
+from slackwater.work.reasons import Why, whys
 from slackwater.work.upkeep import Upkeep
 
 
@@ -28,6 +29,12 @@ class RefreshReport:
     operators: list[dict[str, Any]] = field(default_factory=list)  # what was done where, and why
     choice: Choice | None = None  # the ways there were, and what they were expected to cost
     states: dict[str, Any] | None = None  # what is kept of the view, where it has a budget
+    places: dict[str, str] = field(default_factory=dict)  # of reasons, in the plan
+
+    @property
+    def whys(self) -> list[Why]:
+        """The reasons with what they mean, where they hold, and what to do instead."""
+        return whys(self.reasons, self.places)
 
     @property
     def engine(self) -> str:
@@ -61,3 +68,17 @@ class Ways:
     plan: Maintenance | None
     choice: Choice | None
     reasons: list[str]
+
+    @property
+    def whys(self) -> list[Why]:
+        """Why it must be computed anew."""
+        return self._whys(self.reasons)
+
+    @property
+    def whys_of_others(self) -> list[Why]:
+        """The same, and why not in other ways."""
+        others = [] if self.choice is None else self.choice.candidates
+        return self._whys([*self.reasons, *(code for way in others for code in way.reasons)])
+
+    def _whys(self, codes: Sequence[str]) -> list[Why]:
+        return whys(codes, {code: self.upkeep.place(code) for code in codes})

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from slackwater.algebra.relation import Aggregate, Relation, Scan
-from slackwater.catalog.model import Segment, State, Table, View
+from slackwater.catalog.model import Event, Segment, State, Table, View
+from slackwater.errors import SlackwaterError
 from slackwater.result import Result
 from slackwater.sql.build import count_star
 from slackwater.types import STRING, WEIGHT, Field, quote
 from slackwater.types import from_arrow as from_arrow_type
 from slackwater.work.accounts import Accounts
 from slackwater.work.house import House
+from slackwater.work.obstacles import obstacles
 from slackwater.work.parts import PACE, views_of
+from slackwater.work.reasons import Why, why, whys
 from slackwater.work.world import World
 
 
@@ -187,9 +191,18 @@ def _view_status(house: House, world: World, view: View, accounts: Accounts) -> 
             if id in world.snapshot and world.snapshot.get(id).name in names
         },
         "states": states,
+        "reasons": [asdict(w) for w in _obstacles(world, view)],
         "parts": [_part_status(world, p) for p in world.snapshot.parts() if _is_of(p, view)],
         **accounts.of(world, view, sum(s["bytes"] for s in states)),
     } | _sums(house, world.segments(view.id))
+
+
+def _obstacles(world: World, view: View) -> list[Why]:
+    """What keeps a view from following changes; nothing is known of one that is not understood."""
+    try:
+        return obstacles(world, view)
+    except SlackwaterError as error:
+        return [why("NOT_UNDERSTOOD", str(error).partition("\n")[0])]
 
 
 def _is_of(part: View, view: View) -> bool:
@@ -230,4 +243,12 @@ def history(house: House, name: str | None, limit: int) -> list[dict[str, Any]]:
     if name is not None:
         relation = World(house, house.catalog.snapshot(), defining=True).relation(name).id
     events = house.catalog.events(relation=relation, limit=limit)
-    return [{"kind": e.kind, "at": e.at, **e.body} for e in events]
+    return [_told(e) for e in events]
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """An event; of a refresh, also what its reasons mean, where they hold, and what to do."""
+    told = {"kind": event.kind, "at": event.at, **event.body}
+    if event.kind == "refresh":
+        told["why"] = [asdict(w) for w in whys(told["reasons"], told.get("places", {}))]
+    return told

@@ -8,36 +8,30 @@ from slackwater.sql.options import parse_refresh
 from slackwater.timing import EveryRows, Manual, parse_schedule
 from slackwater.work.goals import effective_options
 from slackwater.work.pacing import as_read
+from slackwater.work.reasons import Why, why
 from slackwater.work.world import World
 
 FULL = "REFRESH_FULL"
-WHY = {
-    "NO_SCHEDULE": "it has no schedule: its results are due when somebody asks",
-    "DUE_BY_ROWS": "rows, not the clock, say when it is due",
-    FULL: "refresh = 'full': it is computed anew each time",
-    "READS_VIEWS": "it reads other views",
-    "NOT_UNDERSTOOD": "its options or its SQL cannot be understood",
-    "NOT_PLANNED": "it is not planned for",
-}
 
 
-def unpaced(world: World, view: View) -> tuple[str, str]:
-    """The first reason that holds, and what it says."""
+def unpaced(world: World, view: View) -> Why:
+    """The first reason that holds."""
     try:
-        reason = _reason(world, view)
-    except UserError:
-        reason = "NOT_UNDERSTOOD"
-    return reason, WHY[reason]
+        return _reason(world, view)
+    except UserError as error:
+        return why("NOT_UNDERSTOOD", error.message)
 
 
-def _reason(world: World, view: View) -> str:
+def _reason(world: World, view: View) -> Why:
     said = effective_options(view, world.snapshot.settings)
-    match parse_schedule(said.get("schedule", Manual.text)):
+    schedule = said.get("schedule", Manual.text)
+    match parse_schedule(schedule):
         case Manual():
-            return "NO_SCHEDULE"
+            return why("NO_SCHEDULE", view.name)
         case EveryRows():
-            return "DUE_BY_ROWS"
+            return why("DUE_BY_ROWS", f"schedule = '{schedule}'")
     if parse_refresh(said.get("refresh", "auto")) == "full":
-        return FULL
+        return why(FULL, view.name)
     sources = [world.snapshot.get(id) for id in as_read(world, view)]
-    return "NOT_PLANNED" if all(isinstance(s, Table) for s in sources) else "READS_VIEWS"
+    views = [f"Scan {s.name}" for s in sources if not isinstance(s, Table)]
+    return why("READS_VIEWS", ", ".join(views)) if views else why("NOT_PLANNED", view.name)

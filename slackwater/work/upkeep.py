@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from slackwater.algebra.explain import describe
+from slackwater.algebra.explain import describe, gist
 from slackwater.algebra.relation import Join, Relation, under_names
 from slackwater.catalog import model
 from slackwater.catalog.ids import new_id
 from slackwater.catalog.model import AddSegments, CreateState, Drop, ReplaceSegments, Run, View
+from slackwater.planner.placement import not_local
 from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
@@ -75,6 +76,17 @@ class Upkeep:
         """Where steps run; empty: by the size of what they read."""
         self.keeping: Keeping | None = None
         """Which states are kept after this, where the view has a budget for them."""
+        self.places: dict[str, str] = {}
+        """Where in the plan reasons hold, by their codes, where that is not the whole view."""
+
+    def place(self, code: str) -> str:
+        """Where in the plan a reason holds."""
+        if code in self.places:
+            return self.places[code]
+        if code == "CHANGE_TOO_LARGE":
+            return self.interval.scans(sorted(self.interval.changed))
+        blocker = not_local(self.query) if code == "NOT_PORTABLE" else None
+        return blocker or gist(self.query)
 
     def maintenance(self) -> Maintenance:
         """The view's normal form and states, under the ids that they are stored under."""
@@ -235,6 +247,9 @@ class Upkeep:
         ]
         updates += self._all_but(staying)
         rows = sum(s.rows for s in self._written(self.view.id))
+        for node, note in notes.items():
+            if note.reason:
+                self.places.setdefault(note.reason, describe(node))
         reasons = list(dict.fromkeys(note.reason for note in notes.values() if note.reason))
         operators = [
             {"operator": describe(node), "law": note.law, "reason": note.reason or None}
