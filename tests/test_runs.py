@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pytest
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.engine.local import LocalEngine
+from slackwater.planner.existing import Existing
 from slackwater.planner.plan import METHODS, rules_of
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.runs import RunSteps, read_at, unfold
@@ -129,9 +131,14 @@ def _repeated(weighted: pa.Table) -> pa.Table:
     return pa.table(arrays, schema)
 
 
-def play(engine: LocalEngine, runs: list[RunSteps], history: History) -> dict[int, Rows]:
+def play(
+    engine: LocalEngine,
+    runs: list[RunSteps],
+    history: History,
+    existing: Mapping[str, pa.Table] | None = None,
+) -> dict[int, Rows]:
     """The results of all runs."""
-    kept: dict[str, pa.Table] = {}
+    kept = dict(existing or {})
 
     def given(relation: Relation) -> dict[str, pa.Table]:
         return {
@@ -164,11 +171,13 @@ def by_chance(
     rng: random.Random,
     points: int,
     promises: Promises = NO_PROMISES,
+    existing: Sequence[Existing] = (),
 ) -> Solution:
     """Any methods, costs that have nothing to do with work, and anything kept."""
     due = frozenset(rng.sample(range(points), rng.randint(1, points)))
     prices = tuple(rng.random() for _ in range(points))
-    problem = Problem(query, history.arrivals(), prices, due, last_first=rng.random() < 0.3)
+    last_first = rng.random() < 0.3
+    problem = Problem(query, history.arrivals(), prices, due, last_first, existing=tuple(existing))
     methods = [m for m in METHODS if rng.random() < 0.7]
     memo = Memo(problem.changed, *rules_of(methods), rng.random() < 0.5, promises)
     memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
@@ -194,15 +203,24 @@ def test_whatever_is_computed_when_gives_the_query_at_that_time(
         check(engine, made, query, history)
 
 
-def check(engine: LocalEngine, made: Solution, query: Relation, history: History) -> None:
+def check(
+    engine: LocalEngine,
+    made: Solution,
+    query: Relation,
+    history: History,
+    existing: Mapping[str, pa.Table] | None = None,
+) -> None:
     """Its results are those of the query at their times."""
-    results = play(engine, unfold(made), history)
+    results = play(engine, unfold(made), history, existing)
     assert set(results) == set(made.graph.problem.results)
     for point, found in results.items():
-        plain = query.rewrite(
-            lambda n, p=point: (
-                Scan(f"{n.source}@{p}", n.name, n.fields) if isinstance(n, Scan) else n
-            )
-        )
-        given = {s.source: history.source(s) for s in plain.scans()}
-        assert found == total(evaluate(engine, zset.with_weight(plain), given))
+        assert found == rows_at(engine, query, history, point)
+
+
+def rows_at(engine: LocalEngine, query: Relation, history: History, point: int) -> Rows:
+    """What a query gives at a point."""
+    plain = query.rewrite(
+        lambda n: Scan(f"{n.source}@{point}", n.name, n.fields) if isinstance(n, Scan) else n
+    )
+    given = {s.source: history.source(s) for s in plain.scans()}
+    return total(evaluate(engine, zset.with_weight(plain), given))

@@ -176,6 +176,8 @@ class _Placing:
                 _add(spent[step.saved_at], graph.saves[i])
             elif step.way is not None:
                 _add(spent[run], step.way.costs)
+            elif step.existing is not None:
+                _add(spent[run], graph.loads[i])
             else:
                 _add(spent[run], graph.reads[i])
         return tuple(

@@ -50,9 +50,9 @@ from slackwater.planner.places import (
     placed,
 )
 from slackwater.planner.problem import Problem
-from slackwater.planner.runs import RunSteps, Saved
+from slackwater.planner.runs import RunSteps, Saved, relations_of
 from slackwater.planner.temporal import CLEARLY, weights
-from slackwater.planner.tolls import EXCHANGED, Seconds, Sizes, relations_of, seconds
+from slackwater.planner.tolls import EXCHANGED, Seconds, Sizes, seconds
 from slackwater.tvr.restrict import equi_keys
 
 PIECE = 0.01

@@ -10,20 +10,22 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 from slackwater.algebra.explain import describe
 from slackwater.collecting import held_off
 from slackwater.errors import UserError
 from slackwater.planner.costs import Seconds
 from slackwater.planner.engines import Relief, placed, possible, unplaced
+from slackwater.planner.existing import Existing
 from slackwater.planner.layout import laid_out, spared
 from slackwater.planner.places import Meeting
 from slackwater.planner.problem import Problem
-from slackwater.planner.runs import RunSteps, unfold
+from slackwater.planner.runs import RunSteps, lacking, unfold
 from slackwater.planner.states import Solution, solve
 from slackwater.planner.temporal import Key, Step
 from slackwater.planner.timeline import Costs, Timed, Timeline
@@ -31,6 +33,12 @@ from slackwater.stats.cost import Model
 from slackwater.tvr import explore
 from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule
 from slackwater.tvr.methods import higher_order, im2, ojv, promised, spine
+
+OTHER_TIME = "it is as of no time point of the problem"
+LACKS_COLUMNS = "it lacks columns that would be read"
+NOT_FOUND = "no way to compute the query meets it"
+DEARER = "other ways cost less"
+"""Why what exists is not loaded."""
 
 METHODS = ("im1", "im2", "ojv", "higher_order")
 """Methods that can be left out; recomputing cannot."""
@@ -63,12 +71,41 @@ class Plan:
     explored_seconds: float
     assigned_seconds: float
     layout: bool = True  # is Spark told how rows meet, and how to lay out what is saved?
+    lacking: frozenset[str] = frozenset()  # what exists without columns that would be read
 
     @cached_property
     def runs(self) -> tuple[RunSteps, ...]:
         """What each run does, as algebra."""
         unfolded = unfold(self.solution)
-        return laid_out(unfolded, self.problem, self.engines) if self.layout else tuple(unfolded)
+        if not self.layout:
+            return tuple(unfolded)
+        return laid_out(unfolded, _sized(self.problem, self.solution), self.engines)
+
+    @cached_property
+    def loaded(self) -> Mapping[str, tuple[int, ...]]:
+        """What existed and is read, each with the runs that do so."""
+        found: dict[str, set[int]] = {}
+        for (_, run), step in self.solution.steps().items():
+            if step.existing is not None:
+                found.setdefault(step.existing.name, set()).add(run)
+        return {name: tuple(sorted(runs)) for name, runs in found.items()}
+
+    @cached_property
+    def not_loaded(self) -> Mapping[str, str]:
+        """What exists and is not read, each with the reason."""
+        return {
+            one.name: self._why_not(one)
+            for one in self.problem.existing
+            if one.name not in self.loaded
+        }
+
+    def _why_not(self, one: Existing) -> str:
+        if one.at is None:
+            return OTHER_TIME
+        if one.name in self.lacking:
+            return LACKS_COLUMNS
+        known = {each.name for each in self.solution.graph.existing.values()}
+        return DEARER if one.name in known else NOT_FOUND
 
     @property
     def memo(self) -> Memo:
@@ -109,7 +146,30 @@ class Plan:
                     mark = " (kept)" if (i, at) in kept else ""
                     lines.append(f"  {_how(step)}: {self._described((i, at))}{mark}")
             lines += physical(self.runs[run])
+        lines += [f"Not loaded: {name}, since {why}" for name, why in self.not_loaded.items()]
         return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        kept = set(self.solution.kept)
+        steps = self.solution.steps().items()
+        runs = [
+            {
+                "run": run,
+                "price": self.problem.prices[run],
+                "engine": self.engines[run],
+                "expected": self.by_run[run],
+                "steps": [
+                    {"how": _how(step), "what": self._described(key), "kept": key in kept}
+                    for key, step in steps
+                    if key[1] == run
+                ],
+            }
+            for run in self.problem.points
+        ]
+        loaded = {name: list(own) for name, own in self.loaded.items()}
+        told = {"loaded": loaded, "not_loaded": dict(self.not_loaded)}
+        return {"expected": self.cost, "runs": runs, **told}
 
 
 def physical(run: RunSteps) -> Iterator[str]:
@@ -133,6 +193,8 @@ def physical(run: RunSteps) -> Iterator[str]:
 def _how(step: Step) -> str:
     if step.saved_at is not None:
         return f"load from run {step.saved_at}"
+    if step.existing is not None:
+        return f"load {step.existing.name}, which exists"
     return "read" if step.way is None else step.way.member.rule
 
 
@@ -215,17 +277,31 @@ def _planned(
         intervals = _intervals(problem, speedups)
         memos = {interval: explored() if n else first for n, interval in enumerate(intervals)}
     done = time.perf_counter()
-    timeline = Timeline(first, problem, speedups.left_deep, speedups.prompt, memos)
-    if engines:
-        able = possible(engines, model, problem.query)
-        found = placed(timeline, able, _wanted(timeline), relief)
-    else:
-        solution = assign(timeline, costs or Seconds(model))
-        found = unplaced(solution)
+    ignored: frozenset[str] = frozenset()
+    while True:
+        timeline = Timeline(
+            first, problem, speedups.left_deep, speedups.prompt, memos, ignored=ignored
+        )
+        if engines:
+            able = possible(engines, model, problem.query)
+            found = placed(timeline, able, _wanted(timeline), relief)
+        else:
+            found = unplaced(assign(timeline, costs or Seconds(model)))
+        without = _lacking(found.solution)
+        if not without:
+            break
+        ignored |= without
     ended = time.perf_counter()
     every = tuple(memos.values()) or (first,)
     return Plan(
-        problem, every, found.solution, found.by_run, found.names, done - begun, ended - done
+        problem,
+        every,
+        found.solution,
+        found.by_run,
+        found.names,
+        done - begun,
+        ended - done,
+        lacking=ignored,
     )
 
 
@@ -233,7 +309,19 @@ def _spared(problem: Problem, solution: Solution, engines: tuple[str, ...]) -> l
     """What a layout of a plan's runs spares in each of them."""
     if engines.count("spark") < 2:  # nobody to spread rows for
         return [0.0] * len(engines)
-    return spared(unfold(solution), problem, engines)
+    return spared(unfold(solution), _sized(problem, solution), engines)
+
+
+def _sized(problem: Problem, solution: Solution) -> Problem:
+    """The same, with the rows of what exists as they are expected where nobody counted."""
+    return replace(problem, existing=tuple(solution.graph.existing.values()))
+
+
+def _lacking(solution: Solution) -> frozenset[str]:
+    """What a plan loads without columns that it reads."""
+    if all(one.is_whole for one in solution.graph.existing.values()):
+        return frozenset()
+    return lacking(unfold(solution))
 
 
 def assign(timeline: Timeline, costs: Costs) -> Solution:

@@ -17,6 +17,7 @@ import numpy as np
 from slackwater.algebra.expr import used_columns
 from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.errors import UserError
+from slackwater.planner.existing import Existing
 from slackwater.stats.amounts import Amount
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.values import Ignorance, Known
@@ -57,6 +58,9 @@ class Problem:
     last_first: bool = False  # compare the last run's cost first, whatever the prices
     known: Known = field(default_factory=Ignorance)
     promises: Promises = NO_PROMISES
+    existing: tuple[Existing, ...] = ()
+    done: int = 0
+    """So many runs have happened: nothing can be done in them any more."""
 
     def __post_init__(self) -> None:
         points = len(self.prices)
@@ -78,6 +82,24 @@ class Problem:
                     code="BAD_PROBLEM",
                     hint="Say how many rows it has, and how many come and go.",
                 )
+        self._check_existing()
+
+    def _check_existing(self) -> None:
+        last = len(self.prices) - 1
+        if not self.done <= max((*self.due, -1)) and (self.due or self.done > last):
+            raise UserError(
+                f"No result is due after {self.done} runs.",
+                code="BAD_PROBLEM",
+                hint=f"The last run is {last}; there is nothing left to plan.",
+            )
+        for one in self.existing:
+            places = [place for place in (one.start, one.at) if place is not None]
+            if any(place not in self.points for place in (*places, one.since)):
+                raise UserError(
+                    f"'{one.name}' exists at a time point that the problem has not.",
+                    code="BAD_PROBLEM",
+                    hint=f"The points are 0 to {last}.",
+                )
 
     @property
     def points(self) -> range:
@@ -86,8 +108,8 @@ class Problem:
 
     @cached_property
     def results(self) -> tuple[int, ...]:
-        """Where a result is wanted."""
-        return tuple(sorted(self.due)) or (len(self.prices) - 1,)
+        """Where a result is wanted that is not there yet."""
+        return tuple(sorted(p for p in self.due if p >= self.done)) or (len(self.prices) - 1,)
 
     @cached_property
     def seen(self) -> Mapping[str, Arrival]:

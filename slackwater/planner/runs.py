@@ -1,17 +1,19 @@
 """A plan as algebra: what each run saves for later ones, and the results.
 
 A run reads sources as they are at some point of the timeline, their changes between two points,
-and what runs before it have saved. All else is computed where it is needed, which an engine does
-once where several ask for it.
+what runs before it have saved, and what existed before the plan did. All else is computed where it
+is needed, which an engine does once where several ask for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from slackwater.algebra.expr import columns, remap, used_columns
 from slackwater.algebra.relation import Bag, Distinct, Project, Relation, Scan
+from slackwater.planner.existing import LACKING, Existing
 from slackwater.planner.states import Solution
 from slackwater.planner.temporal import Assignment, Key, Way
 from slackwater.planner.timeline import Timed
@@ -86,7 +88,12 @@ def read_at(scan: Scan) -> AtPoint:
 
 def unfold(solution: Solution) -> list[RunSteps]:
     """What each run of a plan does."""
-    return _narrowed(_Unfolding(solution).runs())
+    return _of_what_is_there(_narrowed(_Unfolding(solution).runs()))
+
+
+def lacking(runs: Sequence[RunSteps]) -> frozenset[str]:
+    """What exists without columns that some runs would read, by name."""
+    return frozenset(scan.source for scan in _partly_there(runs))
 
 
 class _Unfolding:
@@ -141,6 +148,8 @@ class _Unfolding:
         step = self._assignment(n).step(key)
         if step.saved_at is not None:
             return self._there(n, (i, step.saved_at))
+        if step.existing is not None:
+            return _lying(step.existing, self._graph.nodes[i])
         if step.way is None:
             return _source(self._graph.nodes[i])
         return self._by(n, run, step.way)
@@ -179,6 +188,11 @@ def _told(node: Relation, found: dict[Ref, Relation]) -> Relation:
 
     changed: Relation = node.rewrite(told)
     return changed
+
+
+def _lying(existing: Existing, timed: Timed) -> Relation:
+    scan = existing.scan(timed.ref.schema)
+    return Project(scan, columns(scan.schema), tuple(f.name for f in timed.ref.schema))
 
 
 def _source(timed: Timed) -> Scan:
@@ -225,6 +239,34 @@ def _narrowed(runs: list[RunSteps]) -> list[RunSteps]:
         RunSteps(run.point, tuple(by_name[s.name] for s in run.saves), results.get(run.point))
         for run in runs
     ]
+
+
+def _of_what_is_there(runs: list[RunSteps]) -> list[RunSteps]:
+    """The same, reading no column that is not there of what exists, where nobody needs it."""
+    for scan in _partly_there(runs):
+        read = set().union(*(_read_of(scan, r) for run in runs for r in relations_of(run)))
+        fields = tuple(f for f in scan.fields if not f.name.startswith(LACKING))
+        if all(scan.fields[i] in fields for i in read):
+            fewer = replace(scan, fields=fields)
+            runs = [_with(run, partial(_reading, old=scan, new=fewer)) for run in runs]
+    return runs
+
+
+def relations_of(run: RunSteps) -> list[Relation]:
+    """All that a run computes."""
+    found = [saved.relation for saved in run.saves]
+    return found if run.result is None else [*found, run.result]
+
+
+def _partly_there(runs: Sequence[RunSteps]) -> list[Scan]:
+    scans = (scan for run in runs for relation in relations_of(run) for scan in relation.scans())
+    partly = (scan for scan in scans if any(f.name.startswith(LACKING) for f in scan.fields))
+    return list(dict.fromkeys(partly))
+
+
+def _with(run: RunSteps, change: Callable[[Relation], Relation]) -> RunSteps:
+    saves = tuple(replace(s, relation=s.relation.rewrite(change)) for s in run.saves)
+    return RunSteps(run.point, saves, None if run.result is None else run.result.rewrite(change))
 
 
 def _read_of(scan: Scan, relation: Relation) -> set[int]:

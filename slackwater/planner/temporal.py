@@ -4,7 +4,8 @@ A relation at a time is available from then on. To have it in some run, either o
 is computed in that run, all inputs being there, or it was computed in an earlier run and saved:
 
     best[g, τ] = min over members m ( price(τ) · cost(m) + Σ there[c, τ] over inputs c of m )
-    there[g, τ] = min ( best[g, τ],  min over τ' < τ ( best[g, τ'] + save(g)@τ' + load(g)@τ ) )
+    there[g, τ] = min ( best[g, τ],  min over τ' < τ ( best[g, τ'] + save(g)@τ' + load(g)@τ ),
+                        load(g)@τ  if it exists since τ or before )
 
 Relations depend on each other in circles (R' = R + ΔR, ΔR = R' − R). No cost is below that of any
 input, so they are settled from the cheapest up, as by Dijkstra (Knuth 1977): each once.
@@ -15,10 +16,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
+from slackwater.planner.existing import Existing
 from slackwater.planner.problem import Problem
 from slackwater.planner.timeline import Costs, Timed, Timeline
 from slackwater.tvr.memo import (
@@ -97,6 +99,11 @@ class Graph:
         }
         self.saves = [_by_engine(costs.save(t, timeline) for costs in engines) for t in self.nodes]
         self.loads = [_by_engine(costs.load(t, timeline) for costs in engines) for t in self.nodes]
+        self.existing = {
+            self.numbers[timed]: replace(one, rows=timeline.rows(timed))
+            for timed, one in timeline.existing.items()
+            if timed in self.numbers
+        }
         self.ranks = timeline.memo.ranks()
         self.groups = [timeline.memo.group(t.ref).id for t in self.nodes]
         self.contents = self._contents()
@@ -133,7 +140,7 @@ class Graph:
         """The runs in which what is there from a point on may be computed: those in which something
         is wanted, and others unless so many before them are on the same engine and cost no more."""
         found: list[int] = []
-        for run in self.problem.points[point:]:
+        for run in self.problem.points[max(point, self.problem.done) :]:
             weight, engine = self.weights[run], self.where[run]
             alike = [r for r in found if self.where[r] == engine and self.weights[r] <= weight]
             if engine != IDLE and (run in self._asked or len(alike) < most):
@@ -188,10 +195,12 @@ def weights(problem: Problem) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How a relation comes to be there in a run: by a way, from an earlier run, or as a source."""
+    """How a relation comes to be there in a run: by a way, from an earlier run of the plan, because
+    it exists anyway, or as a source."""
 
     way: Way | None = None
     saved_at: int | None = None
+    existing: Existing | None = None
 
 
 Key = tuple[int, int]
@@ -203,7 +212,8 @@ class Assignment:
     they are computed anyway, so that having them there costs nothing more.
 
     What relations cost is one list, by relation and run, since many assignments are made that
-    differ little; and how they come about, another: a way, or the run that has saved them.
+    differ little; and how they come about, another: a way, or the run that has saved them, or what
+    exists.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -211,16 +221,19 @@ class Assignment:
         self._runs = len(graph.weights)
         self.kept: frozenset[Key] = frozenset()
         self._costs = [inf] * (len(graph.nodes) * self._runs)
-        self._steps: list[Way | int | None] = [None] * len(self._costs)
+        self._steps: list[Way | int | Existing | None] = [None] * len(self._costs)
         known: list[int] = []
         for i in range(len(graph.nodes)):
             cost, alone = graph.reads.get(i), [way for way in graph.ways[i] if not way.inputs]
+            existing = graph.existing.get(i)
             for run in graph.used[i]:
                 if run < graph.nodes[i].point:
                     continue
                 at, weight, engine = i * self._runs + run, graph.weights[run], graph.where[run]
                 if cost is not None:
                     self._take(at, weight * cost[engine], None, known)
+                if existing is not None and run >= existing.since:
+                    self._take(at, weight * graph.loads[i][engine], existing, known)
                 for way in alone:
                     self._take(at, weight * way.costs[engine], way, known)
         self._settle(known, inf)
@@ -269,6 +282,8 @@ class Assignment:
         elif step.way is not None:
             below = [(b, run) for b in step.way.inputs]
             found[run] += step.way.costs[graph.where[run]]
+        elif step.existing is not None:
+            found[run] += graph.loads[i][graph.where[run]]
         else:
             found[run] += graph.reads[i][graph.where[run]]
         lower = [self.by_run(b, known) for b in below]
@@ -277,6 +292,8 @@ class Assignment:
     def step(self, key: Key) -> Step:
         """How it comes to be there."""
         found = self._steps[key[0] * self._runs + key[1]]
+        if isinstance(found, Existing):
+            return Step(existing=found)
         return Step(saved_at=found) if isinstance(found, int) else Step(found)
 
     def _settle(self, known: list[int], most: float) -> None:
@@ -315,7 +332,9 @@ class Assignment:
                     costs[target], steps[target] = whole, run
                     push(waiting, (whole, target))
 
-    def _take(self, at: int, cost: float, step: Way | int | None, cheaper: list[int]) -> None:
+    def _take(
+        self, at: int, cost: float, step: Way | int | Existing | None, cheaper: list[int]
+    ) -> None:
         """Note a way to have a relation in a run, if it is clearly the cheapest so far."""
         if cost < self._costs[at] * CLEARLY:
             self._costs[at], self._steps[at] = cost, step

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from slackwater.planner.existing import Existing, located
 from slackwater.planner.problem import Problem, Span, array
 from slackwater.stats.amounts import Amount, least
 from slackwater.tvr import zset
@@ -61,11 +63,21 @@ class Timeline:
     left_deep: bool = True
     prompt: bool = True
     memos: Mapping[tuple[int, int], Memo] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()  # names of what exists and cannot be used
     _spans: dict[tuple[int, int], Span] = field(default_factory=dict, repr=False)
     _counts: dict[tuple[Span, Ref], Amount] = field(default_factory=dict, repr=False)
     _timed: dict[tuple[Ref, int, int], Timed] = field(default_factory=dict, repr=False)
     _placed: dict[tuple[Ref, int, int], Timed] = field(default_factory=dict, repr=False)
     _in_two: dict[Ref, Member] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def existing(self) -> Mapping[Timed, Existing]:
+        """What lies there already, by where it stands."""
+        usable = tuple(e for e in self.problem.existing if e.name not in self.ignored)
+        found: dict[Timed, Existing] = {}
+        for existing, ref in located(self.memo, usable):
+            found.setdefault(self.timed(ref, *existing.interval), existing)
+        return found
 
     def timed(self, ref: Ref, start: int, end: int) -> Timed:
         """A relation, under the one name that it has wherever it is met: rows at a time are those
@@ -140,7 +152,10 @@ class Timeline:
         return self._spans[interval]
 
     def rows(self, timed: Timed) -> float:
-        """How many rows it is expected to have."""
+        """How many rows it is expected to have, or has."""
+        existing = self.existing.get(timed)
+        if existing is not None and existing.rows is not None:
+            return existing.rows
         return within(self.counts(self.span(timed), timed.ref), timed)
 
     def counts(self, span: Span, ref: Ref) -> Amount:

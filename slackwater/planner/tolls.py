@@ -16,7 +16,7 @@ from slackwater.algebra.relation import (
 )
 from slackwater.planner.places import ANYHOW, COPIED, DRIVER, FREE, Cost, Place
 from slackwater.planner.problem import Problem
-from slackwater.planner.runs import RunSteps, Saved, read_at
+from slackwater.planner.runs import RunSteps, Saved, read_at, relations_of
 from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Known, Values
 
@@ -31,12 +31,6 @@ LEAST_PIECES, MOST_PIECES = 8, 1024
 """What is spread comes in pieces of so many values, and at least and at most in so many."""
 NEVER = 1e9
 """Seconds that keep out what is done only where there is nothing else."""
-
-
-def relations_of(run: RunSteps) -> list[Relation]:
-    """All that a run computes."""
-    found = [saved.relation for saved in run.saves]
-    return found if run.result is None else [*found, run.result]
 
 
 class Sizes:
@@ -96,7 +90,10 @@ class _Seen:
 
 
 def _expected(scan: Scan, problem: Problem) -> float:
-    """The rows of a source at a point, or of its change between two."""
+    """The rows of a source at a point, or of its change between two, or of what exists."""
+    existing = {one.name: one.rows for one in problem.existing}
+    if scan.source in existing:
+        return existing[scan.source] or 0.0
     at = read_at(scan)
     arrival = problem.arrivals[at.id]
     if at.change:

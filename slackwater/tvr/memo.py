@@ -194,6 +194,14 @@ class Memo:
         """An expression in all its forms, each with the method it belongs to."""
         yield from self._forms[tvr.id].items()
 
+    def known(self, node: Relation) -> Tvr | None:
+        """The TVR of an expression, if it has come up."""
+        return self._tvrs.get(node)
+
+    def expressions(self) -> Iterator[tuple[Relation, Tvr]]:
+        """All expressions, in all forms."""
+        yield from self._tvrs.items()
+
     def changes(self, node: Relation) -> bool:
         """Does the expression read anything that changes?"""
         if node not in self._changes:
