@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import inf
 
+from slackwater.stats.sound import MOST, sound
+
 CHANGE, ROWS, BOTH = 1, 2, 3
 """What may be asked of an operator, as bits; 0 is nothing."""
 MOST_POINTS = 16
@@ -72,6 +74,10 @@ class Kept:
 
     bytes: float
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bytes", sound(self.bytes, MOST))
+        object.__setattr__(self, "seconds", sound(self.seconds, MOST))
 
 
 @dataclass(frozen=True, slots=True)

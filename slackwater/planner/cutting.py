@@ -38,6 +38,9 @@ class Scene:
     merged: Callable[[Scan], float] = nothing
     """Rows that are hashed to read a source without its weights."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", {id: rows.sound for id, rows in self.rows.items()})
+
     @cached_property
     def estimates(self) -> Estimates:
         """Of operators over the sources."""

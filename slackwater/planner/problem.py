@@ -20,6 +20,7 @@ from slackwater.errors import UserError
 from slackwater.planner.existing import Existing
 from slackwater.stats.amounts import Amount
 from slackwater.stats.rows import Change, Estimates, Rows
+from slackwater.stats.sound import is_finite
 from slackwater.stats.values import Ignorance, Known
 from slackwater.tvr.references import NO_PROMISES, Promises
 
@@ -35,6 +36,10 @@ class Arrival:
     rows: float
     changes: tuple[Change, ...]
     updated: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", Rows(self.rows).sound.before)
+        object.__setattr__(self, "changes", tuple(change.sound for change in self.changes))
 
     def seen_by(self, read: Collection[str]) -> Arrival:
         """As whoever reads some columns sees it: rows of which only others change stay."""
@@ -67,6 +72,12 @@ class Problem:
         if not points:
             raise UserError(
                 "A plan needs a time point.", code="BAD_PROBLEM", hint="Give a price for each run."
+            )
+        if not all(map(is_finite, self.prices)):
+            raise UserError(
+                f"No price of a run is below nothing or endless: {self.prices}.",
+                code="BAD_PROBLEM",
+                hint="Give each run's price as a number, such as 0.3 or 1.",
             )
         for source, arrival in self.arrivals.items():
             if len(arrival.changes) != points - 1:

@@ -51,6 +51,11 @@ class Inflow:
     rows: float
     change: Change
 
+    def __post_init__(self) -> None:
+        rows = Rows(self.rows, self.change).sound
+        object.__setattr__(self, "rows", rows.before)
+        object.__setattr__(self, "change", rows.change)
+
     def between(self, start: Times, end: Times) -> Rows:
         """From some times to others."""
         return Rows(self.rows + start * self.change.net, self.change.times(end - start))  # type: ignore[arg-type]

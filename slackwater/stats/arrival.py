@@ -79,7 +79,7 @@ def predict(history: Sequence[Arrived], start: datetime, end: datetime) -> Expec
 
 def batches(history: Sequence[Arrived], start: datetime, end: datetime) -> Expected:
     """How many batches arrive, whatever their size: fewer than one where that is not sure."""
-    ones = [Arrived(a.at, Change(inserts=1.0)) for a in history if a.rows.rows > 0]
+    ones = [Arrived(a.at, Change(inserts=1.0)) for a in history if a.rows.sound.rows > 0]
     return predict(ones, start, end)
 
 
@@ -176,7 +176,8 @@ def _past(history: Sequence[Arrived], start: datetime) -> tuple[Past, float]:
 
 
 def _numbers(a: Arrived) -> tuple[float, float, float, float]:
-    return a.at.timestamp(), a.rows.inserts, a.rows.updates, a.rows.deletes
+    rows = a.rows.sound
+    return a.at.timestamp(), rows.inserts, rows.updates, rows.deletes
 
 
 def _mix(past: Past) -> Change:

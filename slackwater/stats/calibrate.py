@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.stats.cost import MEASURES, PRIOR, Model, Prices, Work
+from slackwater.stats.sound import is_finite
 
 BELIEF = 2.0
 """How many measured steps the prior of each kind of work is worth."""
@@ -37,12 +38,20 @@ class Measured:
     cpu: float
     latency: float
 
+    @property
+    def is_sound(self) -> bool:
+        """Can anything be learned of it?"""
+        amounts = self.work.amounts
+        numbers = (*amounts, self.cpu, self.latency)
+        known = (self.engine, "cpu") in PRIOR
+        return known and all(map(is_finite, numbers)) and any(a > 0 for a in amounts)
+
 
 def fitted(steps: Iterable[Measured], prior: Mapping[tuple[str, str], Prices] = PRIOR) -> Model:
     """The prices that explain the measured steps best, oldest steps first."""
     by_engine: dict[str, list[Measured]] = {}
     for step in steps:
-        if any(step.work.amounts):
+        if step.is_sound:
             by_engine.setdefault(step.engine, []).append(step)
     prices = dict(prior)
     for engine, own in by_engine.items():

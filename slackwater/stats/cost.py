@@ -29,6 +29,7 @@ from slackwater.algebra.relation import (
     Window,
 )
 from slackwater.stats.amounts import most
+from slackwater.stats.sound import MOST, is_finite, sound
 from slackwater.tvr.restrict import equi_keys
 
 Count = Callable[[Relation], float]
@@ -92,10 +93,25 @@ class Model:
 
     prices: Mapping[tuple[str, str], Prices] = field(default_factory=lambda: PRIOR)
 
+    def __post_init__(self) -> None:
+        if self.prices is not PRIOR:
+            object.__setattr__(self, "prices", _sound(self.prices))
+
     def seconds(self, work: Work, engine: str, measure: str = "cpu") -> float:
         """What some work takes."""
         prices = self.prices[engine, measure]
-        return sum(p * a for p, a in zip(prices, work.amounts, strict=True))
+        return sound(sum(p * a for p, a in zip(prices, work.amounts, strict=True)), MOST)
+
+
+def _sound(prices: Mapping[tuple[str, str], Prices]) -> dict[tuple[str, str], Prices]:
+    """What is no price is as it was believed to be before anything was measured."""
+    found = dict(PRIOR)
+    for key, prior in PRIOR.items():
+        said = (*prices.get(key, ()), *prior)[: len(prior)]
+        found[key] = tuple(
+            p if is_finite(p) and p > 0 else q for p, q in zip(said, prior, strict=True)
+        )
+    return found
 
 
 def step_work(outputs: Iterable[Relation], rows: Count, merged: Merged = nothing) -> Work:

@@ -4,7 +4,7 @@ and which columns and filters matter."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
 from slackwater.algebra.explain import text
@@ -21,6 +21,7 @@ from slackwater.algebra.relation import (
     SetOp,
     Window,
 )
+from slackwater.stats.sound import sound
 from slackwater.stats.values import Values, aggregated, origin, uncast
 from slackwater.tvr.time import split
 from slackwater.types import WEIGHT
@@ -51,8 +52,9 @@ class Profile:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Profile:
         """From plain data."""
-        values = {name: Values(*v) for name, v in data["columns"].items()}
-        return cls(data["rows"], values, data.get("shares", {}))
+        columns = data.get("columns") or {}
+        values = {n: Values(*v) for n, v in columns.items() if v and len(v) <= len(fields(Values))}
+        return cls(int(sound(data.get("rows"), 0.0)), values, data.get("shares") or {})
 
 
 @dataclass(frozen=True)

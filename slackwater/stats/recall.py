@@ -58,6 +58,8 @@ class Past:
     def add(self, method: str, measured: Measured) -> None:
         """One more refresh."""
         self.refreshes += 1
+        if not measured.is_sound:
+            return
         taken = self._taken.setdefault((method, measured.engine), deque(maxlen=MOST))
         taken.append((self.refreshes, measured))
 

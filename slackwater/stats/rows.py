@@ -32,6 +32,7 @@ from slackwater.algebra.relation import (
 )
 from slackwater.algebra.relation import Values as Constants
 from slackwater.stats.amounts import Amount, is_any, least, most, ratio
+from slackwater.stats.sound import UNKNOWN_ROWS, sound
 from slackwater.stats.values import Domain, Ignorance, Known, drawn
 from slackwater.tvr.memo import Ref
 
@@ -61,6 +62,11 @@ class Change:
         return Change(self.inserts * factor, self.updates * factor, self.deletes * factor)
 
     @property
+    def sound(self) -> Change:
+        """As far as it is known; of what is not, nothing comes."""
+        return Change(*(sound(kind, 0.0) for kind in (self.inserts, self.updates, self.deletes)))
+
+    @property
     def net(self) -> float:
         """By how many rows the relation grows."""
         return self.inserts - self.deletes
@@ -77,6 +83,11 @@ class Rows:
 
     before: float
     change: Change = Change()
+
+    @property
+    def sound(self) -> Rows:
+        """As far as they are known."""
+        return Rows(sound(self.before, UNKNOWN_ROWS), self.change.sound)
 
     @property
     def after(self) -> float:
@@ -111,7 +122,7 @@ class Estimates:
 
     def source(self, name: str) -> Rows:
         """The rows of a source."""
-        return self._sources[name]
+        return self._sources[name].sound
 
 
 @singledispatch

@@ -35,6 +35,7 @@ from slackwater.algebra.relation import (
 )
 from slackwater.stats.amounts import least, most
 from slackwater.stats.chance import Normal, of_average, of_count, of_sum
+from slackwater.stats.sound import MOST_VALUES, Sound
 from slackwater.tvr.restrict import equal_sides
 from slackwater.types import BOOLEAN
 
@@ -164,6 +165,9 @@ class Domain:
     count: Count
     _found: dict[tuple[Relation, int], float] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", Sound.of(self.known))
+
     # -- how many values
 
     def possible(self, node: Relation, exprs: Sequence[Expr]) -> float:
@@ -171,7 +175,7 @@ class Domain:
         found = 1.0
         for expr in dict.fromkeys(exprs):
             found *= self._of(node, expr)
-        return found
+        return least(found, MOST_VALUES)
 
     def distinct(self, node: Relation, exprs: Sequence[Expr]) -> float:
         """The different values of some expressions together, at least one."""

@@ -7,7 +7,7 @@ compacted and old commits are forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from slackwater.catalog.store import Catalog
 from slackwater.sources import parquet
 from slackwater.stats.arrival import MOST, Arrived
 from slackwater.stats.rows import Change
+from slackwater.stats.sound import sound
 from slackwater.work.world import World
 
 KINDS = {"update": "updates", "delete": "deletes"}
@@ -50,10 +51,10 @@ def arrivals(catalog: Catalog, table: str, limit: int = MOST) -> list[Arrived]:
 
 def _change(body: Mapping[str, Any]) -> Change:
     if "change" in body:
-        return Change(**body["change"])
+        return Change(*(sound((body["change"] or {}).get(f.name), 0.0) for f in fields(Change)))
     change = Change()
     for kind, rows in body.get("rows", {}).items():
-        change += Change(**{KINDS.get(kind, "inserts"): float(rows)})
+        change += Change(**{KINDS.get(kind, "inserts"): sound(rows, 0.0)})
     return change
 
 

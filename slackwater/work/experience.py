@@ -9,13 +9,15 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from slackwater.catalog.store import Catalog
 from slackwater.planner.choice import remembered_as
 from slackwater.stats.calibrate import MOST_STEPS, Measured, fitted
-from slackwater.stats.cost import Model, Work
+from slackwater.stats.cost import KINDS, Model, Work
 from slackwater.stats.recall import Expected, Past, is_missed
+from slackwater.stats.sound import sound
 
 REFIT = 20
 """Prices are fitted again after so many more refreshes."""
@@ -92,10 +94,15 @@ def has_missed(event: Mapping[str, Any]) -> bool:
 def _measured(event: Mapping[str, Any]) -> Measured | None:
     """A refresh, where it is known what was expected of it, and nothing else was done."""
     chosen, steps = event.get("chosen"), event.get("steps") or ()
-    if not isinstance(chosen, dict) or "work" not in chosen or not steps:
+    if not isinstance(chosen, dict) or not steps:
         return None
-    if not chosen["alone"] or {step["engine"] for step in steps} != {chosen["engine"]}:
+    work = chosen.get("work")
+    if not isinstance(work, list) or len(work) != len(KINDS):
         return None
-    cpu = sum(step["cpu_seconds"] for step in steps)
-    latency = sum(step["seconds"] for step in steps)
-    return Measured(chosen["engine"], Work(*chosen["work"]), cpu, latency)
+    if not chosen.get("alone") or {step.get("engine") for step in steps} != {chosen["engine"]}:
+        return None
+    cpu, latency = (
+        sum(sound(step.get(m), inf, high=inf) for step in steps) for m in ("cpu_seconds", "seconds")
+    )
+    found = Measured(chosen["engine"], Work(*work), cpu, latency)
+    return found if found.is_sound else None

@@ -22,6 +22,7 @@ from slackwater.engine.local import LocalEngine
 from slackwater.errors import NeedsSpark, SlackwaterError
 from slackwater.planner.placement import is_local_type
 from slackwater.stats.profile import Asked, Profile, Profiles, asked_of, deciding_columns
+from slackwater.stats.sound import sound_values
 from slackwater.stats.values import Values
 from slackwater.types import DATE, Field, Schema, is_numeric
 
@@ -108,7 +109,9 @@ class Profiling:
             for row in batch.to_pylist():
                 nulls = 1 - row["filled"] / rows
                 values = Values(float(row["distinct"]), nulls, row["low"], row["high"])
-                columns[fields[row["i"]].name] = values
+                found_out = sound_values(values)  # a column of floats may end in NaN
+                if found_out is not None:
+                    columns[fields[row["i"]].name] = found_out
         return columns
 
     def _shares(
