@@ -193,6 +193,24 @@ def test_goals_that_can_be_met_are(mode: str, share: float) -> None:
         assert mode == "uniform" or found.final[name] <= nearest_goal(search, name) * 1.2, seconds
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_where_nothing_comes_there_is_nothing_to_pace(mode: str) -> None:
+    """Of one query, while another has rows to wait for."""
+    dag = cut({"still": query("SELECT region, count(*) AS n FROM customers GROUP BY region")})
+    still = Simulation(dag, Setting(inflows()))
+    assert Search(still, {"still": Goal(share=0.1)}, mode).greedy().paces == {}
+    texts = {"still": "SELECT DISTINCT region FROM customers", "moving": LARGEST}
+    both = Search(simulation(texts), {"still": Goal(0.0), "moving": Goal(share=0.3)}, mode)
+    assert max(both.greedy().paces.values()) > 1
+
+
+def test_a_table_that_loses_rows_never_has_fewer_than_none() -> None:
+    """As many deletions are expected as there were lately, of fewer rows."""
+    times = np.linspace(0, 1, 5)
+    rows = Inflow(100.0, Change(deletes=400.0)).between(times[:-1], times[1:])
+    assert np.all(np.asarray(rows.before) >= 0)
+
+
 def test_without_goals_everything_waits() -> None:
     found = Search(simulation(TEXTS), {}).greedy()
     assert set(found.paces.values()) == {1}

@@ -146,7 +146,9 @@ class Search:
             of |= dict.fromkeys(together, together)
         for queries in {id(g): g for g in of.values()}.values():
             numbers = {s.number for s in self.dag.subplans if s.queries & queries}
-            yield tuple(p for p in self.paths if p[0] in numbers)
+            own = tuple(p for p in self.paths if p[0] in numbers)
+            if own:
+                yield own
 
     def _flowing(self, paces: dict[Path, int]) -> dict[Path, int]:
         """Where only leaves have paces rows go on at once: who reads a subplan runs with it."""

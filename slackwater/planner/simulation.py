@@ -58,7 +58,8 @@ class Inflow:
 
     def between(self, start: Times, end: Times) -> Rows:
         """From some times to others."""
-        return Rows(self.rows + start * self.change.net, self.change.times(end - start))  # type: ignore[arg-type]
+        before = np.maximum(0.0, self.rows + start * self.change.net)
+        return Rows(before, self.change.times(end - start))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

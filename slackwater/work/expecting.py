@@ -16,7 +16,7 @@ from slackwater.work.costing import BYTES_PER_ROW, costing
 from slackwater.work.forecast import forecast
 from slackwater.work.house import House
 from slackwater.work.interval import Interval
-from slackwater.work.meaning import definition
+from slackwater.work.meaning import as_written
 from slackwater.work.parts import PACE, every_of, views_of
 from slackwater.work.refreshing import order, ways
 from slackwater.work.upkeep import Upkeep
@@ -114,10 +114,14 @@ def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expec
 
 
 def batch(house: House, view: View) -> Expectation:
-    """Of computing a view in one batch from all there is: what a share such as '0.1x' is of."""
+    """Of computing a view in one batch from all there is, whatever parts it has by now: what a
+    share such as '0.1x' is of."""
     world = World(house, house.catalog.snapshot(), Pending(), defining=True)
-    relation, _ = definition(world, view)
-    upkeep = Upkeep(world, Run("", "", "", "explain"), view, relation)
+    found = world.snapshot.get(view.id) if view.id in world.snapshot else None
+    if not isinstance(found, View):  # somebody has dropped it meanwhile
+        return NOTHING
+    relation, _ = as_written(world, found)
+    upkeep = Upkeep(world, Run("", "", "", "explain"), found, relation)
     return _cheapest(_plain(upkeep), house.experience.of(view.name))
 
 
