@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.engine.local import LocalEngine
 from slackwater.planner.existing import Existing
-from slackwater.planner.plan import METHODS, rules_of
+from slackwater.planner.plan import METHODS, Speedups, explored, rules_of
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.runs import RunSteps, read_at, unfold
 from slackwater.planner.states import Solution, solve
@@ -21,7 +22,7 @@ from slackwater.planner.temporal import Graph
 from slackwater.planner.timeline import Timed, Timeline
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
-from slackwater.tvr.memo import ROWS, Member, Memo
+from slackwater.tvr.memo import ROWS, Member
 from slackwater.tvr.references import NO_PROMISES, Promises
 from slackwater.types import WEIGHT, to_arrow_schema
 from tests.conftest import PROOF
@@ -172,16 +173,20 @@ def by_chance(
     points: int,
     promises: Promises = NO_PROMISES,
     existing: Sequence[Existing] = (),
+    speedups: Speedups | None = None,
 ) -> Solution:
-    """Any methods, costs that have nothing to do with work, and anything kept."""
+    """Any methods, costs that have nothing to do with work, and anything kept; what makes
+    exploration faster in use or not."""
     due = frozenset(rng.sample(range(points), rng.randint(1, points)))
     prices = tuple(rng.random() for _ in range(points))
     last_first = rng.random() < 0.3
     problem = Problem(query, history.arrivals(), prices, due, last_first, existing=tuple(existing))
+    problem = replace(problem, promises=promises)
     methods = [m for m in METHODS if rng.random() < 0.7]
-    memo = Memo(problem.changed, *rules_of(methods), rng.random() < 0.5, promises)
-    memo.explore([memo.ref(query, ROWS), memo.ref(query, ROWS, old=True)])
-    timeline, costs = Timeline(memo, problem, prompt=rng.random() < 0.5), ByChance(rng)
+    speedups = speedups or any_speedups(rng)
+    memo, memos = explored(problem, *rules_of(methods), speedups)
+    timeline = Timeline(memo, problem, speedups.left_deep, speedups.prompt, memos)
+    costs = ByChance(rng)
     wanted = {p: timeline.timed(memo.ref(query, ROWS), max(0, p - 1), p) for p in problem.results}
     graph = Graph(timeline, [costs], wanted.values(), wanted)
     nodes = [t for i, t in enumerate(graph.nodes) if graph.groups[i] in graph.ranks]
@@ -189,6 +194,11 @@ def by_chance(
         nodes = [t for t in nodes if t.ref.trait.wanted is not None] or nodes
     kept = rng.sample(nodes, min(len(nodes), rng.randrange(6)))
     return solve(timeline, costs, wanted, [(t, rng.randrange(t.point, points)) for t in kept])
+
+
+def any_speedups(rng: random.Random) -> Speedups:
+    """Pruning, one memo for all intervals, left-deep merges, prompt work: each or not."""
+    return Speedups(*(rng.random() < 0.5 for _ in fields(Speedups)))
 
 
 @pytest.mark.parametrize("name", list(QUERIES) if PROOF else list(QUERIES)[::2])
@@ -201,6 +211,33 @@ def test_whatever_is_computed_when_gives_the_query_at_that_time(
         history = History(rng, points)
         made = by_chance(query, history, rng, points)
         check(engine, made, query, history)
+
+
+MOST_ROUNDS = 30
+"""So often is tried whether chance takes all kinds of ways."""
+OVER_TWO = ("three-way", "aggregate of join", "left", "semi", "union", "distinct")
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_changes_of_several_runs_taken_at_once_give_the_same(
+    symmetric: bool, engine: LocalEngine, rng: random.Random
+) -> None:
+    """Merges need not be left-deep, from one memo for all intervals or from one for each."""
+    speedups = Speedups(pruned=False, symmetric=symmetric, left_deep=False, prompt=False)
+    at_once = put_together = 0
+    for n in range(MOST_ROUNDS):
+        if n >= PLANS and at_once and put_together:
+            break
+        for name in OVER_TWO:
+            query, history = bound(QUERIES[name]), History(rng, MOST_RUNS)
+            made = by_chance(query, history, rng, MOST_RUNS, speedups=speedups)
+            check(engine, made, query, history)
+            for (i, _run), step in made.steps().items():
+                timed = made.graph.nodes[i]
+                at_once += timed.end - timed.start > 1
+                put_together += step.way is not None and step.way.member.rule == "put_together"
+    assert at_once > 0
+    assert put_together > 0
 
 
 def check(

@@ -266,16 +266,7 @@ def _planned(
     for rule in more:
         (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
 
-    def explored() -> Memo:
-        memo = Memo(problem.changed, rules, rewrites, speedups.pruned, problem.relied_on)
-        memo.explore([memo.ref(problem.query, ROWS), memo.ref(problem.query, ROWS, old=True)])
-        return memo
-
-    first = explored()
-    memos = {}
-    if not speedups.symmetric:
-        intervals = _intervals(problem, speedups)
-        memos = {interval: explored() if n else first for n, interval in enumerate(intervals)}
+    first, memos = explored(problem, rules, rewrites, speedups)
     done = time.perf_counter()
     ignored: frozenset[str] = frozenset()
     while True:
@@ -303,6 +294,27 @@ def _planned(
         ended - done,
         lacking=ignored,
     )
+
+
+def explored(
+    problem: Problem,
+    rules: Collection[Rule],
+    rewrites: Collection[Rewrite],
+    speedups: Speedups = FAST,
+) -> tuple[Memo, dict[tuple[int, int], Memo]]:
+    """Everything that some rules give for a problem; without symmetry, for each interval by
+    itself."""
+
+    def memo() -> Memo:
+        made = Memo(problem.changed, rules, rewrites, speedups.pruned, problem.relied_on)
+        made.explore([made.ref(problem.query, ROWS), made.ref(problem.query, ROWS, old=True)])
+        return made
+
+    first = memo()
+    if speedups.symmetric:
+        return first, {}
+    intervals = _intervals(problem, speedups)
+    return first, {interval: memo() if n else first for n, interval in enumerate(intervals)}
 
 
 def _spared(problem: Problem, solution: Solution, engines: tuple[str, ...]) -> list[float]:
