@@ -108,7 +108,15 @@ def test_all_methods_together_are_never_dearer_than_one(tmp_path: Path) -> None:
     assert len(told["lines"]) == 4
     assert told["never_above"], told["lines"]
     assert told["below"] == sum(line["ratio"] < 1 - SAME for line in told["lines"])
-    assert chart.read_text().count("<circle") == 4 * len(METHODS)
+    for line in told["lines"]:
+        assert set(line["alone"]) == {*METHODS, "full"}
+        assert line["alone"]["full"] >= max(line["alone"][m] for m in METHODS) * (1 - SAME)
+        assert line["mixed"] <= line["alone"][line["best"]] * (1 + SAME)
+    assert chart.read_text().count("<circle") == 4 * (len(METHODS) + 1)
+
+
+def test_a_plan_above_the_best_of_one_method_is_marked() -> None:
+    assert [methods.mark({"ratio": r}) for r in (0.9, 1.0, 1.1)] == ["<", "=", "ABOVE"]
 
 
 def test_methods_mixed_are_cheaper_than_any_alone_by_promises() -> None:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from scripts.pictures import FOLDER, goals, kind
+from scripts.pictures import FOLDER, goals, kind, methods
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -41,3 +41,18 @@ def test_queries_of_which_nothing_is_run_early_are_left_out() -> None:
     assert "1.50 s, last run 0.50" in text
     assert "nothing early" in text
     assert "q2" not in text
+
+
+def test_methods_that_cost_as_much_as_all_together_are_at_the_left() -> None:
+    line = {"query": "q40", "scenario": "ivm", "pattern": "delta-R", "mixed": 2.0}
+    told = {"never_above": True, "lines": [line | {"alone": {"im1": 9.0, "higher_order": 2.0}}]}
+    assert kind(told) is methods
+    drawn = ElementTree.fromstring(methods(told).svg())
+    dots = {
+        dot[0].text: float(dot.attrib["cx"]) for dot in drawn.findall(".//{*}circle") if len(dot)
+    }
+    (rule,) = drawn.findall(".//{*}line")
+    assert dots == {
+        "higher_order: 1.00": float(rule.attrib["x1"]),
+        "im1: 4.50": float(rule.attrib["x2"]),  # as far right as there is room
+    }

@@ -126,20 +126,23 @@ def methods(
 
 
 def _costs(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """The cost of each method alone, as a multiple of that of all."""
+    """CPU seconds of each method alone, and how many times that of all the best of them costs."""
+    from bench.methods import mark
+
     alone = list(told["lines"][0]["alone"])
     rows = [
         [
             line["query"],
             line["scenario"],
             line["pattern"],
-            f"{line['mixed']:.3g}",
-            *(f"{line['alone'][m] / line['mixed']:.2f}" for m in alone),
+            *(f"{line['alone'][m]:,.4g}" for m in alone),
+            f"{line['mixed']:,.4g}",
+            f"{mark(line)} {1 / line['ratio']:.2f} {line['best']}",
             ", ".join(line["methods"]),
         ]
         for line in told["lines"]
     ]
-    columns = ["query", "scenario", "pattern", "all, CPU s", *(f"{m} ÷ all" for m in alone)]
+    columns = ["query", "scenario", "pattern", *alone, "all, CPU s", "best alone ÷ all"]
     return [*columns, "taken from"], rows
 
 
