@@ -7,7 +7,7 @@ come until all results are due, and goals are so short that paces rise as far as
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -76,10 +76,10 @@ class Limited(Setting):
 
     deadline: float = 0.0
 
-    def price_at(self, times: Times) -> Times:
+    def paid(self, sources: Collection[str], ends: Times) -> Times:
         if time.process_time() > self.deadline:
             raise OutOfTimeError
-        return super().price_at(times)
+        return super().paid(sources, ends)
 
 
 @dataclass(frozen=True)

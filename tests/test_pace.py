@@ -12,6 +12,7 @@ import pytest
 from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.errors import UserError
 from slackwater.planner.compaction import FANOUT
+from slackwater.planner.course import Course, Interval
 from slackwater.planner.pace import LADDER, MODES, WORTH, Goal, Search, nearest_goal
 from slackwater.planner.simulation import NOTHING, Inflow, Setting, Simulation, schedule
 from slackwater.planner.subplans import Dag, cut, is_subplan
@@ -151,7 +152,7 @@ def test_paces_asked_for_alone_or_with_others_cost_the_same() -> None:
 
 def test_what_arrives_while_it_is_cheap_is_cheaper() -> None:
     dag = cut({"q": query("SELECT customer, sum(price) FROM sales GROUP BY customer")})
-    cheap = Setting(inflows(), price=np.array([0.1, 0.1, 0.1, 1.0]))
+    cheap = Setting(inflows(), course=Course([Interval(np.array([0.1, 0.1, 0.1, 1.0]))]))
     assert Simulation(dag, cheap).cost(0, (10,)).total < 0.7 * (
         Simulation(dag, Setting(inflows())).cost(0, (10,)).total
     )

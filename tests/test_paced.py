@@ -223,3 +223,26 @@ def test_plans_are_made_again_when_other_is_expected(
     (expected,) = planned_now.expected.values()
     ((_, last),) = paces._made.expected.items()  # type: ignore[union-attr]
     assert not has_changed(last, expected)
+
+
+def test_a_cheap_night_attracts_early_runs(db: Warehouse, clock: SimulatedClock) -> None:
+    """Without any goal: what came until the evening waits for the night, and not for the due
+    moment, at which work costs five times as much."""
+    db.sql("ALTER WAREHOUSE SET (prices = '0.2 from 22:00 to 06:00')")
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (schedule = 'daily 06:00') AS {BY_CUSTOMER}")
+    arriving(db, clock, range(5 * 24), 20_000)
+    with db.scheduler(poll_seconds=900) as scheduler:
+        scheduler.run(until=datetime(2026, 1, 8, 12, tzinfo=UTC))
+        (daily,) = db.plan().rhythms
+        assert daily.cpu_seconds < 0.8 * daily.batch_cpu_seconds
+        assert daily.pieces[0].pace > 1
+        scheduler.run(until=datetime(2026, 1, 9, 6, 5, tzinfo=UTC))
+    night = [
+        e for e in db.history(limit=2000) if e["kind"] == "early" and e["at"] > "2026-01-08T12"
+    ]
+    assert {e["price"] for e in night} & {0.2}
+    assert all(e["price"] == 0.2 for e in night if e["run"] * 2 >= e["pace"])
+    assert db.verify("v").equal
+    db.sql("ALTER WAREHOUSE RESET (prices)")
+    (daily,) = db.plan().rhythms
+    assert daily.pieces[0].pace == 1  # nothing is gained by running early

@@ -549,6 +549,20 @@ def test_an_early_run_waits_for_a_lower_price_within_its_slot() -> None:
     assert Slot(unit, at("08:00"), None, 25, 100).when(at("09:00"), prices) == at("09:00")
 
 
+def test_the_last_early_run_may_wait_until_the_result_is_due_and_no_longer() -> None:
+    """All rows are there long before: the night that follows is cheaper. When the result is due it
+    is too late, whatever work costs then."""
+
+    def at(hour: str) -> datetime:
+        return datetime.fromisoformat(f"2026-01-05 {hour}+00:00")
+
+    unit, came = Unit("p", "p", 2, ("v",)), (0.0, 1.0, 1.0, 1.0)
+    slot = Slot(unit, at("06:00"), at("23:30"), arrived=50, expected=100, course=came)
+    assert slot.when(at("09:00"), parse_prices("0.5 from 22:00 to 06:00")) == at("22:00")
+    assert slot.when(at("09:00"), parse_prices("0.5 from 23:30 to 06:00")) == at("09:00")
+    assert slot.when(at("23:30"), parse_prices("1")) == at("23:30")
+
+
 # -- killed
 
 

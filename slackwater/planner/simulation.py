@@ -15,7 +15,7 @@ finds a row in its log as often as it has changed since the log was merged last,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import lru_cache
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.planner.compaction import FANOUT
+from slackwater.planner.course import Course
 from slackwater.planner.subplans import Dag, Subplan, is_subplan, name_of, number_of
 from slackwater.stats.amounts import least
 from slackwater.stats.cost import Model, Work, step_work
@@ -93,7 +94,7 @@ class Setting:
     model: Model = field(default_factory=Model)
     engines: Sequence[str] = ("local",)
     known: Known = field(default_factory=Ignorance)
-    price: Times | None = None  # at even times from the start to the due point; one, if None
+    course: Course | None = None  # of prices; all work costs one, if None
     run: Mapping[str, float] = field(default_factory=lambda: RUN)
     references: frozenset[Reference] = frozenset()  # that hold wherever all inputs move together
     remembers: bool = True  # what was computed; if not, all of it is computed whenever asked for
@@ -105,11 +106,9 @@ class Setting:
         below = tuple(dag.expanded(child) for child in subplan.children)
         return self._costs.setdefault((dag.expanded(subplan.number), below), {})
 
-    def price_at(self, times: Times) -> Times:
-        """The price of CPU time at some times."""
-        if self.price is None:
-            return np.ones_like(times)
-        return np.interp(times, np.linspace(0, 1, len(self.price)), self.price)
+    def paid(self, sources: Collection[str], ends: Times) -> Times:
+        """The price of CPU time of runs for some shares of the rows of sources."""
+        return np.ones_like(ends) if self.course is None else self.course.paid(sources, ends)
 
 
 class _Log:
@@ -148,6 +147,7 @@ class Simulation:
         self._backlogs: dict[tuple[int, int, int], Cost] = {}
         self._plans: dict[int, Maintenance] = {}
         self._statements: dict[tuple[int, frozenset[str], bool], tuple[Relation, ...]] = {}
+        self._reads: dict[int, frozenset[str]] = {}
         self.evaluations = 0
 
     def moving(self, subplan: Subplan) -> tuple[str, ...]:
@@ -198,16 +198,20 @@ class Simulation:
             known = self._known(between)
             seconds = self._seconds(subplan, moved, flows, known, even, only[runs])
             cpu[runs], latency[runs] = (np.broadcast_to(s, runs.sum()) for s in seconds)
-        return list(self._summed(schedules, cpu, latency, ends))
+        return list(self._summed(subplan, schedules, cpu, latency))
 
     def _summed(
-        self, schedules: Sequence[tuple[Times, object]], cpu: Times, latency: Times, ends: Times
+        self,
+        subplan: Subplan,
+        schedules: Sequence[tuple[Times, object]],
+        cpu: Times,
+        latency: Times,
     ) -> Iterator[Cost]:
         """By schedule, what its runs take together."""
-        price, place = self.setting.price_at(ends), 0
+        sources, place = self._sources(subplan.number), 0
         for own, _ in schedules:
             last = place + len(own)
-            paid = price[place:last]
+            paid = self.setting.paid(sources, own)
             total = float((cpu[place:last] * paid).sum())
             besides = self.setting.run["cpu"] * float(paid.sum())
             final = float(latency[last - 1])
@@ -215,6 +219,15 @@ class Simulation:
                 total, final, len(own), float(cpu[last - 1]), besides, self.setting.run["latency"]
             )
             place = last
+
+    def _sources(self, number: int) -> frozenset[str]:
+        """All that a subplan reads, through other subplans too, where prices depend on it."""
+        if self.setting.course is None:
+            return frozenset()
+        if number not in self._reads:
+            scans = self.dag.expanded(number).scans()
+            self._reads[number] = frozenset(scan.source for scan in scans)
+        return self._reads[number]
 
     def backlog(self, child: int, runs: int, pace: int) -> Cost:
         """What it takes to read a subplan of so many runs at a lower pace, besides what is new in
@@ -233,7 +246,7 @@ class Simulation:
         cpu, latency = (rows * self._a_row(child, m) for m in RUN)
         again = np.maximum(0.0, log.by_reading(written * ~log.is_left) - merged)
         merging = again * self._a_row(child, "cpu")
-        paid = self.setting.price_at(log.readings)
+        paid = self.setting.paid(self._sources(child), log.readings)
         return Cost(float(((cpu + merging) * paid).sum()), float(latency[-1]), 0, float(cpu[-1]))
 
     def _a_row(self, child: int, measure: str) -> float:

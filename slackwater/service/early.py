@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from slackwater.service.units import Unit
 from slackwater.timing import Prices
+
+BEFORE = timedelta(seconds=1)
+"""At the due moment it is too late for an early run, however cheap that is."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Slot:
         """When the rows of the next run are expected."""
         if self.until is None or self.until <= now:
             return now
+        if self.run + 1 == self.unit.pace:  # the next is the result's
+            return max(now, self.until - BEFORE)
         left = max(self.expected - self.arrived, 0.0)
         needed = max(self.expected * (self.run + 1) / self.unit.pace - self.arrived, 0.0)
         share = min(1.0, needed / left) if left else 1.0

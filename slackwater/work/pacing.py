@@ -11,12 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import numpy as np
-
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Table, View
 from slackwater.errors import UserError
 from slackwater.planner.choice import ENGINES
+from slackwater.planner.course import Course
 from slackwater.planner.decomposition import Decomposition
 from slackwater.planner.pace import LADDER, Found, Goal, Search, nearest_goal
 from slackwater.planner.simulation import Inflow, Setting, Simulation
@@ -30,14 +29,12 @@ from slackwater.timing import parse_prices, parse_schedule, parse_within, period
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.references import Reference
 from slackwater.work.arrivals import history
+from slackwater.work.course import course
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
 from slackwater.work.meaning import as_written
 from slackwater.work.parts import Forms, Ids, forms
 from slackwater.work.world import World
-
-SAMPLES = 48
-"""Moments of a period at which the price is looked at."""
 
 
 @dataclass(frozen=True)
@@ -214,14 +211,16 @@ class _Planning:
             house.experience.of("").model,
             engines(house),
             house.profiling.known(),
-            self._prices(),
+            self._course(ids),
             references=frozenset(self._references(ids)),
         )
 
-    def _prices(self) -> np.ndarray:
+    def _course(self, ids: Mapping[str, None]) -> Course | None:
         prices = parse_prices(self._world.snapshot.settings.get("prices", "1"))
-        step = timedelta(seconds=self._period / SAMPLES)
-        return np.array([prices.at(self._now + i * step) for i in range(SAMPLES + 1)])
+        said = effective_options(self._views[0], self._world.snapshot.settings)["schedule"]
+        due = parse_schedule(said).next_due(self._now) or self._now
+        period, histories = timedelta(seconds=self._period), {id: self._history(id) for id in ids}
+        return course(prices, self._now, due, period, histories)
 
     def _history(self, id: str) -> list[Arrived]:
         if id not in self._histories:
