@@ -17,7 +17,7 @@ from slackwater.algebra.expr import Call, Column, Literal, columns
 from slackwater.algebra.relation import Filter, Join, Project, Scan
 from slackwater.errors import UserError
 from slackwater.planner import choice
-from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN, Candidate
+from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, METHODS, PLAIN, Candidate
 from slackwater.stats.cost import KINDS, PRIOR, Model
 from slackwater.stats.profile import Profile, Profiles, asked
 from slackwater.stats.recall import Past
@@ -171,7 +171,8 @@ def test_the_event_lists_every_way_with_its_cost_and_what_it_took(filled: Wareho
     filled.refresh("v")
     event = _last(filled)
     ways = {(c["method"], c["engine"]): c for c in event["candidates"]}
-    assert set(ways) == {(m, e) for m in (INCREMENTAL, FULL, PLAIN) for e in ("local", "spark")}
+    assert set(ways) == {(m, e) for m in METHODS for e in ("local", "spark")}
+    assert ways[HIGHER_ORDER, "local"]["reasons"] == ["NO_PARTS_TO_KEEP"]
     assert ways[INCREMENTAL, "spark"]["reasons"] == ["NOT_PLACED_THERE"]
     assert ways[INCREMENTAL, "local"]["applicable"]
     assert 0 < ways[INCREMENTAL, "local"]["cpu_seconds"] < ways[PLAIN, "local"]["cpu_seconds"]
@@ -354,7 +355,7 @@ def test_explain_alternatives_as_json(filled: Warehouse) -> None:
     told = json.loads("\n".join(line for (line,) in lines))
     assert told["fresh"] is True
     assert told["chosen"]["method"] == INCREMENTAL
-    assert {c["method"] for c in told["candidates"]} == {INCREMENTAL, FULL, PLAIN}
+    assert {c["method"] for c in told["candidates"]} == set(METHODS)
 
 
 def test_a_view_that_is_always_full_and_a_query_have_no_alternatives(filled: Warehouse) -> None:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from slackwater.cli.context import Session, session
+from slackwater.cli.context import session
+from slackwater.cli.happened import print_candidates, print_events
 from slackwater.cli.output import counted, print_json, print_reasons, print_table, size, table
 from slackwater.work.reasons import Why
 
@@ -63,6 +64,9 @@ def history(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(help="A table or view; all when none.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many, newest first.")] = 20,
+    candidates: Annotated[
+        bool, typer.Option("--candidates", help="All ways there were, and why it was so.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
     """Show what was done to tables and views, newest first."""
@@ -71,8 +75,12 @@ def history(
         events = db.history(name, limit=limit)
     if json:
         print_json(events)
+    elif candidates:
+        for event in events:
+            print_events(own, [event])
+            print_candidates(own, event)
     else:
-        _print_events(own, events)
+        print_events(own, events)
 
 
 def _stored(entry: dict[str, Any]) -> tuple[Any, ...]:
@@ -112,38 +120,3 @@ def _scheduled(entry: dict[str, Any]) -> tuple[Any, ...]:
 
 def _count(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
-
-
-def _print_events(own: Session, events: list[dict[str, Any]]) -> None:
-    """An event a line; `--json` has all there is to know."""
-    names = ("at", "what", "of", "version", "how", "engine", "rows", "seconds", "why")
-    print_table(own.out, table(names, [_event(e) for e in events]))
-
-
-def _event(event: dict[str, Any]) -> tuple[Any, ...]:
-    steps = event.get("steps") or []
-    seconds = event.get("seconds", event.get("latency_seconds"))
-    return (
-        str(event["at"])[:19].replace("T", " "),
-        event["kind"],
-        event.get("view") or event.get("table") or "",
-        event.get("version", ""),
-        _how(event),
-        ", ".join(sorted({str(s["engine"]) for s in steps})),
-        _rows(event.get("rows")),
-        "" if seconds is None else f"{seconds:.2f}",
-        ", ".join(event.get("reasons") or ()) or event.get("error", "").partition("\n")[0],
-    )
-
-
-def _how(event: dict[str, Any]) -> str:
-    """The mode of a refresh, the kinds of a change, whether a goal was kept."""
-    if "kept" in event:
-        return "kept" if event["kept"] else "missed"
-    kinds = event["rows"] if isinstance(event.get("rows"), dict) else ()
-    return event.get("mode") or ", ".join(kinds)
-
-
-def _rows(rows: Any) -> Any:
-    """Of a change: how many rows of each kind, together."""
-    return sum(rows.values()) if isinstance(rows, dict) else "" if rows is None else rows

@@ -18,6 +18,9 @@ INCREMENTAL, HIGHER_ORDER = "incremental", "higher-order"
 FULL, PLAIN = "full", "full without states"
 """The methods: by changes; so, with what changes are joined with kept, too; in full, with the
 states that changes need; in full without."""
+METHODS = (INCREMENTAL, HIGHER_ORDER, FULL, PLAIN)
+NONE = "none"
+"""What is done where nothing has changed."""
 ENGINES = ("local", "spark")
 ELSEWHERE = frozenset({"NOT_PLACED_THERE", "NO_JAVA", "NOT_PORTABLE"})
 """Why an engine is out of the question, now and later."""

@@ -6,7 +6,6 @@ import json
 from dataclasses import asdict
 
 from slackwater.catalog.model import View
-from slackwater.planner.choice import Candidate
 from slackwater.work.choosing import Choice
 from slackwater.work.house import House
 from slackwater.work.refreshing import ways
@@ -20,23 +19,18 @@ def alternatives(house: House, view: View, format: str) -> str:
     choice, reasons = found.choice, found.reasons
     fresh = is_fresh(World(house, house.catalog.snapshot(), defining=True), view)
     if format == "json":
-        candidates = [c.to_json() for c in _candidates(choice)]
-        chosen = None if choice is None else choice.chosen.to_json()
+        candidates = [c.to_json() for c in choice.candidates]
+        chosen = choice.chosen.to_json()
         told = {"view": view.name, "fresh": fresh, "candidates": candidates, "chosen": chosen}
         told |= {"reasons": reasons, "why": [asdict(w) for w in found.whys_of_others]}
         return json.dumps(told, indent=2)
     lines = [f"View {view.name}, version {view.version}: ways to refresh it now"]
     if fresh:
         lines.append("Nothing has changed since it was refreshed.")
-    if choice is None:
+    if found.plan is None:
         lines.append("It is always computed in full.")
-    else:
-        lines += _table(choice)
+    lines += _table(choice)
     return "\n".join([*lines, *(line for w in found.whys_of_others for line in w.lines())])
-
-
-def _candidates(choice: Choice | None) -> list[Candidate]:
-    return [] if choice is None else list(choice.candidates)
 
 
 def _table(choice: Choice) -> list[str]:

@@ -9,9 +9,12 @@ from typing import Any
 
 from slackwater.algebra.relation import Relation
 from slackwater.planner.choice import (
+    ENGINES,
     FULL,
     HIGHER_ORDER,
     INCREMENTAL,
+    METHODS,
+    NONE,
     PLAIN,
     Candidate,
     cheapest,
@@ -30,7 +33,7 @@ from slackwater.work.upkeep import Following, Upkeep
 
 MISSING = "STATE_MISSING"
 SMALL = 10_000
-"""Where nothing else is allowed, and fewer rows are read, costs are not even looked at."""
+"""Where nothing else is allowed, and fewer rows are read, only that is looked at."""
 
 
 RANKS = 3
@@ -60,7 +63,22 @@ def choose_way(
 ) -> Choice:
     """The cheapest way to refresh a view. `impossible`: why not by its changes; `by_cost`: may it
     be computed anew merely because that costs less?"""
-    return _Choosing(upkeep, plan, tuple(impossible)).choice(by_cost)
+    choosing = _Choosing(upkeep, plan, tuple(impossible))
+    return choosing.listed(choosing.choice(by_cost), by_cost)
+
+
+def nothing_to_do() -> Choice:
+    """Of a view that reads nothing that changed."""
+    others = [Candidate(m, e, reasons=("NOTHING_CHANGED",)) for m in METHODS for e in ENGINES]
+    return Choice(Candidate(NONE, "", 0.0, 0.0), others)
+
+
+def only_anew(upkeep: Upkeep, rows: Relation, reasons: Sequence[str]) -> Choice:
+    """The choice where there is none: a view is computed anew, for these reasons, each time."""
+    costs = costing(upkeep)
+    efforts = [Effort(m, reasons=tuple(reasons)) for m in METHODS if m != PLAIN]
+    efforts.append(costs.without_states(zset.with_weight(rows)))
+    return Choice(Candidate(PLAIN, ""), [c for e in efforts for c in costs.candidates(e)])
 
 
 class _Choosing:
@@ -79,8 +97,9 @@ class _Choosing:
             return self._under_budget(self._upkeep.keeping, by_cost)
         if not by_cost and self._is_small():
             method = FULL if self._impossible else INCREMENTAL
-            way = None if self._impossible else self._remembered(self._follow).ways[INCREMENTAL]
-            return Choice(Candidate(method, ""), (), way)
+            planned = self._anew() if self._impossible else self._remembered(self._follow)
+            found = self._candidates(planned)
+            return Choice(Candidate(method, ""), found, planned.ways.get(method))
         planned = self._planned(by_cost)
         candidates = self._candidates(planned)
         method = FULL if self._impossible else INCREMENTAL
@@ -90,6 +109,32 @@ class _Choosing:
             chosen = replace(chosen, engine="")
         way, building = planned.ways.get(chosen.method), self._building(planned, candidates, chosen)
         return Choice(chosen, candidates, way, building)
+
+    def listed(self, choice: Choice, by_cost: bool) -> Choice:
+        """With the methods that were not looked at, too, and why not."""
+        seen = {c.method for c in choice.candidates}
+        others = [
+            Effort(method, reasons=self._why_not(method, choice, by_cost, len(seen) == 1))
+            for method in METHODS
+            if method not in seen
+        ]
+        found = [c for effort in others for c in self._costing.candidates(effort)]
+        every = sorted((*choice.candidates, *found), key=lambda c: METHODS.index(c.method))
+        return replace(choice, candidates=every)
+
+    def _why_not(
+        self, method: str, choice: Choice, by_cost: bool, only_one: bool
+    ) -> tuple[str, ...]:
+        """Why a method was not looked at, as `only_one` was, or several were."""
+        if method == INCREMENTAL or (method == HIGHER_ORDER and self._is_load):
+            return self._impossible
+        if method == HIGHER_ORDER and self._upkeep.keeping is not None:
+            return ("BUDGET_DECIDES",)
+        if method == HIGHER_ORDER:
+            return ("FEW_ROWS" if only_one else "NO_PARTS_TO_KEEP",)
+        if not by_cost:
+            return ("STATES_ARE_BUILT" if self._impossible else "CHANGES_ARE_FOLLOWED",)
+        return ("BUDGET_DECIDES" if choice.following is None else "DEARER_IN_ANY_CASE",)
 
     def _planned(self, by_cost: bool) -> Planned:
         if self._is_load:
@@ -103,7 +148,12 @@ class _Choosing:
 
     def _follow(self) -> Planned:
         """Following changes, whatever it takes."""
-        return Planned((), {INCREMENTAL: self._upkeep.following(self._plan)})
+        way = self._upkeep.following(self._plan)
+        return Planned((self._costing.by_changes(INCREMENTAL, way),), {INCREMENTAL: way})
+
+    def _anew(self) -> Planned:
+        """Computing everything anew, with states."""
+        return Planned((self._costing.in_full(self._plan, self._upkeep.anew(self._plan)),))
 
     def _plan_ways(self, by_cost: bool) -> Planned:
         efforts, ways, rank = self._by_changes()
@@ -122,10 +172,11 @@ class _Choosing:
         building = keeping.next if new else None
         if not by_cost and self._is_small():
             if self._impossible:
-                return Choice(Candidate(FULL, ""))
-            return Choice(
-                Candidate(INCREMENTAL, ""), (), self._upkeep.following(keeping.now), building
-            )
+                found = self._candidates(Planned(self._with_kept(keeping, by_cost)))
+                return Choice(Candidate(FULL, ""), found)
+            now = self._upkeep.following(keeping.now)
+            found = self._costing.candidates(self._costing.by_changes(INCREMENTAL, now))
+            return Choice(Candidate(INCREMENTAL, ""), found, now, building)
         planned = self._by_stored(keeping, by_cost)
         candidates = self._candidates(planned)
         to_build = self._to_build(new, keeping.next)
@@ -218,7 +269,7 @@ class _Choosing:
     def _in_full(self, by_cost: bool) -> list[Effort]:
         if not by_cost and not self._impossible:
             return [Effort(method, reasons=("CHANGES_ARE_FOLLOWED",)) for method in (FULL, PLAIN)]
-        found = [self._costing.in_full(self._plan, self._upkeep.anew(self._plan))]
+        found = list(self._anew().efforts)
         if by_cost:
             found.append(self._costing.without_states(zset.with_weight(self._plan.root)))
         return found

@@ -100,7 +100,7 @@ def left_for_the_result(
 def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expectation, float]:
     """What it takes, and how many rows of the view change."""
     found = ways(house, view, lambda world: Foreseen(world, view, more))
-    if found.choice is None:
+    if found.plan is None:
         return _cheapest(_plain(found.upkeep), house.experience.of(view.name)), 0.0
     if not found.upkeep.interval.changed and not found.reasons:
         return NOTHING, 0.0

@@ -137,7 +137,7 @@ def explain(house: House, what: str, format: str = "text", others: bool = False)
             found = ways(house, view)
             told += [w for w in found.whys if w.code not in reasons]
             expected = forecast(found, placement.engine)
-            if found.upkeep.keeping is not None and found.choice is not None:
+            if found.upkeep.keeping is not None:
                 kept = found.upkeep.keeping.room(found.choice.chosen.method)
         elif budget is not None:
             kept = stored_room(world, view, budget)

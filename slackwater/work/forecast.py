@@ -83,7 +83,7 @@ class Forecast:
 
 def forecast(ways: Ways, usual: str) -> Forecast | None:
     """Of a view that may follow changes; `usual` is where a step runs if nobody says otherwise."""
-    if ways.choice is None or ways.plan is None:
+    if ways.plan is None:
         return None
     upkeep, choice, plan = ways.upkeep, ways.choice, ways.plan
     costs = costing(upkeep)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from slackwater.catalog.model import (
     FinishRun,
     Run,
     SetAsOf,
-    Table,
     Update,
     VersionIs,
     View,
@@ -23,20 +22,20 @@ from slackwater.catalog.model import (
 )
 from slackwater.engine.runner import measurements
 from slackwater.errors import UserError
-from slackwater.planner.choice import FULL, PLAIN
+from slackwater.planner.choice import FULL, NONE, PLAIN
 from slackwater.tvr.maintenance import Maintenance
-from slackwater.work.choosing import MISSING, Choice, choose_way
+from slackwater.work.choosing import MISSING, Choice, choose_way, nothing_to_do, only_anew
 from slackwater.work.experience import has_missed
 from slackwater.work.goals import refresh_mode
 from slackwater.work.interval import UNEVEN, Interval
 from slackwater.work.keeping import kept_under_budget
 from slackwater.work.meaning import definition
 from slackwater.work.reasons import whys
+from slackwater.work.refresh_events import body as event_body
 from slackwater.work.reports import RefreshReport, Ways
 from slackwater.work.room import is_over_budget
 from slackwater.work.side_by_side import side_by_side
 from slackwater.work.upkeep import Upkeep, Upkept
-from slackwater.work.waiting import marks
 from slackwater.work.world import World
 
 
@@ -124,7 +123,10 @@ class OneRun:
         if is_over_budget(self.world, view):
             upkeep.keeping = kept_under_budget(upkeep, upkeep.maintenance(), anew=False)
             met = upkeep.settled(met)
-        return RefreshReport(view.name, view.version, "none", [], states=met.states), met.updates
+        report = RefreshReport(view.name, view.version, NONE, [], states=met.states)
+        report.choice = nothing_to_do()
+        report.places = _places(upkeep, report)
+        return report, met.updates
 
     def _seen(self, view: View) -> dict[str, Any]:
         """What a view is computed from in this run."""
@@ -155,13 +157,16 @@ class OneRun:
 
     def _upkept(
         self, upkeep: Upkeep, reasons: list[str], met: dict[str, str]
-    ) -> tuple[Upkept, Choice | None]:
+    ) -> tuple[Upkept, Choice]:
         view = upkeep.view
         if "NOT_DETERMINISTIC" in met:
             self._refuse_strict(view, reasons)
-            return upkeep.plain(reasons), None
+            choice = only_anew(upkeep, upkeep.query, _always(met, reasons))
+            return upkeep.plain(reasons), choice
         if self._option(view) == "full":
-            return _recomputed(upkeep, upkeep.maintenance(), reasons, PLAIN), None
+            plan = upkeep.maintenance()
+            choice = only_anew(upkeep, plan.root, _always(met, reasons))
+            return _recomputed(upkeep, plan, reasons, PLAIN), choice
         plan, reasons = _planned(upkeep, reasons)
         choice = self._choice(upkeep, plan, reasons)
         upkeep.engine = choice.chosen.engine
@@ -178,7 +183,7 @@ class OneRun:
         upkeep.interval = interval or upkeep.interval
         reasons = self._reasons(view, upkeep, met)
         if "NOT_DETERMINISTIC" in met or self._option(view) == "full":
-            return Ways(upkeep, None, None, reasons)
+            return Ways(upkeep, None, only_anew(upkeep, relation, _always(met, reasons)), reasons)
         plan, reasons = _planned(upkeep, reasons)
         choice = self._choice(upkeep, plan, reasons)
         if choice.following is None:
@@ -225,7 +230,7 @@ class OneRun:
                 + " Or set refresh = 'auto' to allow a full refresh.",
             )
 
-    def _report(self, view: View, done: Upkept, choice: Choice | None) -> RefreshReport:
+    def _report(self, view: View, done: Upkept, choice: Choice) -> RefreshReport:
         changed = done.mode == "full" or done.rows > 0
         version = view.version + 1 if changed else view.version
         self._versions[view.id] = version
@@ -250,53 +255,18 @@ class OneRun:
         self.requires += [Exists(id) for id in view.depends]
         if report.mode != "none":
             self._updates.append(SetAsOf(view.id, seen, self.world.house.timestamp()))
-        body = self._body(view, report)
+        body = event_body(self.world, self.run, self.read_at, view, report)
         self._events.append(body)
         if has_missed(body):
             self._missed.append(view)
         at = self.world.house.timestamp()
         self._updates.append(WriteEvent(Event("refresh", view.id, at, body)))
 
-    def _body(self, view: View, report: RefreshReport) -> dict[str, Any]:
-        sizes = {}
-        for id in view.depends:
-            source = self.world.snapshot.get(id)
-            if isinstance(source, Table) and source.source == "parquet":
-                sizes[source.name] = {"bytes": sum(f.bytes for f in self.world.files(source))}
-            else:
-                segments = self.world.segments(id)
-                known = view.as_of.get(id, 0)
-                sizes[source.name] = {
-                    "bytes": sum(s.bytes for s in segments),
-                    "rows": sum(s.rows for s in segments),
-                    "changed_rows": sum(s.rows for s in segments if s.version > known),
-                }
-        return {
-            "run": self.run.id,
-            "read_commit": self.world.snapshot.commit,
-            "read_at": self.read_at,
-            "tables": marks(self.world, view),
-            "view": view.name,
-            "version": report.version,
-            "mode": report.mode,
-            "candidates": [c.to_json() for c in report.choice.candidates] if report.choice else [],
-            "chosen": self._chosen(report),
-            "reasons": report.reasons,
-            "places": report.places,
-            "operators": report.operators,
-            "states": report.states,
-            "sources": sizes,
-            "rows": report.rows,
-            "seconds": report.seconds,
-            "steps": [s.to_json() for s in report.steps],
-        }
 
-    def _chosen(self, report: RefreshReport) -> dict[str, Any] | None:
-        choice, engine = report.choice, report.engine
-        if choice is None:
-            return None
-        way = report.view, choice.chosen.method, engine
-        return choice.to_json(engine, self.world.house.experience.is_warm(*way))
+def _always(met: Mapping[str, str], reasons: Sequence[str]) -> list[str]:
+    """Why a view is never refreshed but anew, and why not now. `met`: in binding its query."""
+    always = "NOT_DETERMINISTIC" if "NOT_DETERMINISTIC" in met else "FULL_BY_OPTION"
+    return list(dict.fromkeys([*reasons, always]))
 
 
 def _places(upkeep: Upkeep, report: RefreshReport) -> dict[str, str]:

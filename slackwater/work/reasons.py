@@ -55,6 +55,30 @@ _REFRESHES = {
         "the view, or one that reads it, is to follow changes where it can",
         "Set refresh = 'auto' to let cost decide.",
     ),
+    "NOTHING_CHANGED": _Reason(
+        "nothing that the view reads has changed since it was refreshed",
+        "Nothing needs to be done: the view is fresh.",
+    ),
+    "STATES_ARE_BUILT": _Reason(
+        "computing the view anew builds the states that following changes needs",
+        "Set refresh = 'full' for a view that is never to follow changes.",
+    ),
+    "NO_PARTS_TO_KEEP": _Reason(
+        "what changes are joined with is stored already, or nothing is joined",
+        "Nothing needs to be done: the view is maintained without.",
+    ),
+    "FEW_ROWS": _Reason(
+        "so little is read that one way is as good as another",
+        "Nothing needs to be done: with more rows all ways are compared.",
+    ),
+    "BUDGET_DECIDES": _Reason(
+        "which states are kept follows from the view's state_budget",
+        "Leave out the state_budget to have all ways compared.",
+    ),
+    "DEARER_IN_ANY_CASE": _Reason(
+        "computing anew costs more even without states",
+        "Nothing needs to be done: following changes costs less.",
+    ),
     "STEP_RAISED": _Reason(
         "an incremental step raised an error, so the view was recomputed",
         "Correct or filter the rows that the expression cannot compute with, or use try_cast.",

@@ -62,11 +62,11 @@ Telling = Callable[[Sequence[RefreshReport]], Iterable[Event]]
 @dataclass(frozen=True)
 class Ways:
     """How a view would be refreshed now, and how else; why it must be computed anew. Without a
-    choice, no other way is looked at."""
+    plan, it always is."""
 
     upkeep: Upkeep
     plan: Maintenance | None
-    choice: Choice | None
+    choice: Choice
     reasons: list[str]
 
     @property
@@ -77,8 +77,8 @@ class Ways:
     @property
     def whys_of_others(self) -> list[Why]:
         """The same, and why not in other ways."""
-        others = [] if self.choice is None else self.choice.candidates
-        return self._whys([*self.reasons, *(code for way in others for code in way.reasons)])
+        others = [code for way in self.choice.candidates for code in way.reasons]
+        return self._whys([*self.reasons, *others])
 
     def _whys(self, codes: Sequence[str]) -> list[Why]:
         return whys(codes, {code: self.upkeep.place(code) for code in codes})

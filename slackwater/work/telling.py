@@ -247,8 +247,12 @@ def history(house: House, name: str | None, limit: int) -> list[dict[str, Any]]:
 
 
 def _told(event: Event) -> dict[str, Any]:
-    """An event; of a refresh, also what its reasons mean, where they hold, and what to do."""
+    """An event; of a refresh, also what its reasons and those against other ways mean, where they
+    hold, and what to do."""
     told = {"kind": event.kind, "at": event.at, **event.body}
     if event.kind == "refresh":
-        told["why"] = [asdict(w) for w in whys(told["reasons"], told.get("places", {}))]
+        own, places = told["reasons"], told.get("places", {})
+        others = [r for way in told["candidates"] for r in way["reasons"] if r not in own]
+        told["why"] = [asdict(w) for w in whys(own, places)]
+        told["why_not"] = [asdict(w) for w in whys(others, places)]
     return told
