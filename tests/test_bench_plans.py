@@ -12,7 +12,7 @@ from bench import choice, methods, planning, progressive
 from bench.methods import SAME
 from slackwater.cli import exits
 from slackwater.cli.app import app
-from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
+from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
 from slackwater.planner.plan import METHODS
 
 FEW = choice.Settings(
@@ -69,6 +69,9 @@ def test_every_way_is_tried_on_the_same_state() -> None:
         assert {way["method"] for way in line["ways"]} >= {INCREMENTAL, FULL, PLAIN}
         assert all(way["expected"] > 0 for way in line["ways"])
         assert line["regret"] >= 0
+        assert line["regret_of_all"] >= line["regret"]
+    joined = [w for line in told["lines"] if line["query"] == "q3" for w in line["ways"]]
+    assert [w["possible"] for w in joined if w["method"] == HIGHER_ORDER] == [False, False]
     assert 0 <= told["right"] <= 1
     assert set(told["always"]) == {f"{INCREMENTAL}, local", f"{PLAIN}, local"}
 
@@ -79,8 +82,10 @@ def test_a_choice_is_judged_by_the_cheapest_way() -> None:
         {"method": PLAIN, "engine": "local", "cpu_seconds": 0.5},
     ]
     line = {"ways": ways, "chosen": {"method": INCREMENTAL, "engine": "local"}}
+    ways.append({"method": HIGHER_ORDER, "engine": "local", "cpu_seconds": 0.2, "possible": False})
     told = choice.report(FEW, [line])
     assert told["right"] == 0.0
+    assert told["of_all"] == {"right": 0.0, "regret_seconds": pytest.approx(0.8)}
     assert told["regret_seconds"] == pytest.approx(0.5)
     assert told["always"][f"{PLAIN}, local"] == {"right": 1.0, "regret_seconds": 0.0}
 

@@ -276,7 +276,8 @@ def _choices(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
     rows = []
     for line in told["lines"]:
         ways = ", ".join(
-            f"{w['method']} {w['engine']} {w['expected']:.2f} → {w['cpu_seconds']:.2f}"
+            f"{w['method']} {w['engine']}{'' if w['possible'] else ' (states built before)'} "
+            f"{w['expected']:.2f} → {w['cpu_seconds']:.2f}"
             for w in line["ways"]
         )
         chosen = f"{line['chosen']['method']} {line['chosen']['engine']}"
@@ -287,6 +288,7 @@ def _choices(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
 def _scores(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
     """How often the choice was right, beside always doing the same."""
-    scores = {"chosen": told, **{f"always {way}": s for way, s in told["always"].items()}}
+    scores = {"chosen": told, "chosen, beside ways with states not there": told["of_all"]}
+    scores |= {f"always {way}": s for way, s in told["always"].items()}
     rows = [[n, f"{s['right']:.1%}", f"{s['regret_seconds']:.1f}"] for n, s in scores.items()]
     return ["way", "right", "regret, CPU s"], rows

@@ -48,6 +48,7 @@ class Choice:
     candidates: Sequence[Candidate] = ()
     following: Following | None = None  # where it is by changes
     building: Maintenance | None = None  # whose states are worth having from now on
+    rank: int = 0  # around which of its inputs that change a higher-order refresh puts a join
 
     def to_json(self, engine: str, warm: bool = True) -> dict[str, Any]:
         """What was taken and expected, and where it ran, as plain data; `warm`: does what it took
@@ -108,7 +109,7 @@ class _Choosing:
         if self._is_load:  # by the size of what is read
             chosen = replace(chosen, engine="")
         way, building = planned.ways.get(chosen.method), self._building(planned, candidates, chosen)
-        return Choice(chosen, candidates, way, building)
+        return Choice(chosen, candidates, way, building, planned.rank)
 
     def listed(self, choice: Choice, by_cost: bool) -> Choice:
         """With the methods that were not looked at, too, and why not."""
