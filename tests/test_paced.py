@@ -130,6 +130,18 @@ def test_rhythms_with_the_same_piece_keep_one_part(db: Warehouse, clock: Simulat
     assert db.verify("daily").equal
 
 
+def test_a_part_for_results_in_the_morning_and_in_the_evening_runs_for_each_half_of_the_day(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    two_rhythms(db, clock)
+    db.sql("ALTER MATERIALIZED VIEW often SET (schedule = 'daily 18:00')")
+    paces = [p.found.pace_of(0) for p in planned(db._house, clock.now())]
+    ByGoals(db._house).units(clock.now())
+    (part,) = db.catalog.snapshot().parts()
+    assert len(paces) == 2
+    assert part.options[parts.PACE] == str(-(-max(paces) // 2))
+
+
 def test_planning_again_changes_nothing(db: Warehouse, clock: SimulatedClock) -> None:
     two_rhythms(db, clock)
     ByGoals(db._house).units(clock.now())

@@ -93,6 +93,21 @@ def test_views_are_planned_by_rhythm(db: Warehouse) -> None:
         assert sum(p.cpu_seconds for p in rhythm.pieces) == pytest.approx(rhythm.cpu_seconds)
 
 
+def test_views_that_are_due_at_other_moments_are_not_due_together(db: Warehouse) -> None:
+    """However that is said: a line of cron may mean the same as a word."""
+    db.sql(
+        "CREATE MATERIALIZED VIEW evening WITH (schedule = 'daily 18:00', within = '5x') "
+        f"AS {ABOVE} AND s.id > 4;"
+        "CREATE MATERIALIZED VIEW cron WITH (schedule = '0 6 * * *', within = '5x') "
+        f"AS {ABOVE} AND s.id > 5"
+    )
+    told = [(r.next_due[11:], [v.view for v in r.views]) for r in db.plan().rhythms[1:]]
+    assert sorted(told) == [
+        ("06:00:00", ["above", "above_later", "cron"]),
+        ("18:00:00", ["evening"]),
+    ]
+
+
 def test_pieces_say_what_they_are_and_who_shares_them(db: Warehouse) -> None:
     (_, daily) = db.plan().rhythms
     shared = daily.pieces[0]
@@ -361,7 +376,14 @@ def test_without_rows_nothing_is_said(tmp_path: Path) -> None:
 
 def test_the_command_prints_what_is_planned(run: Run) -> None:
     shown = run().stdout
-    for text in ("Every hour: 1 view", "Every day: 2 views", "Aggregate by customer", "by itself"):
+    for text in (
+        "Every hour (next at ",
+        "): 1 view",
+        "Every day (next at ",
+        "06:00:00): 2 views",
+        "Aggregate by customer",
+        "by itself",
+    ):
         assert text in shown
     assert "all that is there is taken for it" in shown
     assert "new part" in shown

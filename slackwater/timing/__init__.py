@@ -5,6 +5,7 @@ All moments are in UTC: no due time is then skipped or repeated when clocks are 
 
 from slackwater.timing.amounts import Within, parse_size, parse_within
 from slackwater.timing.prices import Prices, Tariff, parse_prices
+from slackwater.timing.rhythms import Rhythm, longest_gap, rhythm_of
 from slackwater.timing.schedules import (
     Cron,
     Daily,
@@ -23,12 +24,15 @@ __all__ = [
     "EveryRows",
     "Manual",
     "Prices",
+    "Rhythm",
     "Schedule",
     "Tariff",
     "Within",
+    "longest_gap",
     "parse_prices",
     "parse_schedule",
     "parse_size",
     "parse_within",
     "period_seconds",
+    "rhythm_of",
 ]

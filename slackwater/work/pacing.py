@@ -25,7 +25,7 @@ from slackwater.sql.options import parse_refresh
 from slackwater.stats.arrival import Arrived, Expected
 from slackwater.stats.outlook import outlook
 from slackwater.stats.rows import Change
-from slackwater.timing import parse_prices, parse_schedule, parse_within, period_seconds
+from slackwater.timing import Rhythm, parse_prices, parse_schedule, parse_within, rhythm_of
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.references import Reference
 from slackwater.work.arrivals import history
@@ -56,13 +56,18 @@ class Expectation:
 class Paced:
     """The plan of views that are due at one rhythm."""
 
-    period_seconds: float
+    rhythm: Rhythm
     search: Search
     found: Found
     batch: Found
     forms: Forms
     expected: Mapping[str, Expected]  # of a period, by table
     assumed: bool = False  # nothing is known of what comes
+
+    @property
+    def period_seconds(self) -> float:
+        """From one result to the next."""
+        return self.rhythm.period_seconds
 
     @property
     def dag(self) -> Dag:
@@ -99,26 +104,25 @@ def planned(
     world: World | None = None,
     only: Collection[str] | None = None,
 ) -> list[Paced]:
-    """The paces of all views that have a rhythm (or `only` of some, by name), by period; in the
-    `world` as it is, or as it might be."""
+    """The paces of all views that have a rhythm (or `only` of some, by name), those together that
+    are due together; in the `world` as it is, or as it might be."""
     options = options or Options()
     world = world or World(house, house.catalog.snapshot(), defining=True)
-    by_period: dict[float, list[View]] = {}
+    by_rhythm: dict[Rhythm, list[View]] = {}
     for view in world.snapshot.views():
         if only is not None and view.name not in only:
             continue
-        period = rhythm(world, view, now)
-        if period is not None:
-            by_period.setdefault(period, []).append(view)
+        own = rhythm(world, view, now)
+        if own is not None:
+            by_rhythm.setdefault(own, []).append(view)
     ids = Ids(world.snapshot)
     return [
-        _Planning(world, now, period, views, options).paced(ids)
-        for period, views in sorted(by_period.items())
+        _Planning(world, now, own, by_rhythm[own], options).paced(ids) for own in sorted(by_rhythm)
     ]
 
 
-def rhythm(world: World, view: View, now: datetime) -> float | None:
-    """Seconds from one result of a view to the next; None where it is not planned for: it has no
+def rhythm(world: World, view: View, now: datetime) -> Rhythm | None:
+    """When the results of a view are due; None where it is not planned for: it has no
     such rhythm, reads other views, or is always computed anew. What cannot be understood is told
     where the view is refreshed."""
     said = effective_options(view, world.snapshot.settings)
@@ -128,7 +132,7 @@ def rhythm(world: World, view: View, now: datetime) -> float | None:
         sources = [world.snapshot.get(id) for id in as_read(world, view)]
         if not all(isinstance(source, Table) for source in sources):
             return None
-        return period_seconds(parse_schedule(said["schedule"]), now)
+        return rhythm_of(parse_schedule(said["schedule"]), now)
     except UserError:
         return None
 
@@ -160,11 +164,12 @@ class _Planning:
     """Views of one rhythm."""
 
     def __init__(
-        self, world: World, now: datetime, period: float, views: Sequence[View], options: Options
+        self, world: World, now: datetime, rhythm: Rhythm, views: Sequence[View], options: Options
     ) -> None:
         self._world = world
         self._now = now
-        self._period = period
+        self._rhythm = rhythm
+        self._period = timedelta(seconds=rhythm.period_seconds)
         self._views = views
         self._options = options
         self._histories: dict[str, list[Arrived]] = {}
@@ -179,7 +184,7 @@ class _Planning:
         dag = search.dag
         usual = {id: expected.change.rows for id, expected in self._expected.items()}
         made, batch = forms(dag, found, usual, ids), search.batch()
-        return Paced(self._period, search, found, batch, made, self._expected, self._assumed)
+        return Paced(self._rhythm, search, found, batch, made, self._expected, self._assumed)
 
     def _searched(self, queries: Mapping[str, Relation], setting: Setting) -> tuple[Search, Found]:
         """Who shares what, and the paces."""
@@ -217,10 +222,8 @@ class _Planning:
 
     def _course(self, ids: Mapping[str, None]) -> Course | None:
         prices = parse_prices(self._world.snapshot.settings.get("prices", "1"))
-        said = effective_options(self._views[0], self._world.snapshot.settings)["schedule"]
-        due = parse_schedule(said).next_due(self._now) or self._now
-        period, histories = timedelta(seconds=self._period), {id: self._history(id) for id in ids}
-        return course(prices, self._now, due, period, histories)
+        histories = {id: self._history(id) for id in ids}
+        return course(prices, self._now, self._rhythm.next_due, self._period, histories)
 
     def _history(self, id: str) -> list[Arrived]:
         if id not in self._histories:
@@ -242,7 +245,7 @@ class _Planning:
         """A table now, and what it may receive in a period: goals are to be kept also when more
         comes than usual, by as much as predictions were off before."""
         rows = rows_now(self._world, id)
-        expected = outlook(self._history(id), self._now, timedelta(seconds=self._period))
+        expected = outlook(self._history(id), self._now, self._period)
         self._expected[id] = expected
         return Inflow(rows, expected.at_most())
 

@@ -63,9 +63,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Views whose results are due equally often."""
+    """Views whose results are due at the same moments."""
 
     period_seconds: float
+    next_due: str
     cpu_seconds: float
     batch_cpu_seconds: float
     assumed: bool  # nothing is known of what comes: all that is there is taken for it
