@@ -20,8 +20,9 @@ from bench.pacing import relations
 from bench.sharing_sets import TEN
 from slackwater.algebra.relation import Relation
 from slackwater.planner.decomposition import Decomposition, Shared
+from slackwater.planner.flushes import Times
 from slackwater.planner.pace import Goal
-from slackwater.planner.simulation import Inflow, Setting, Times
+from slackwater.planner.simulation import Inflow, Setting
 from slackwater.stats.rows import Change
 from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.references import Reference

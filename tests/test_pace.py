@@ -11,11 +11,14 @@ import pytest
 
 from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.errors import UserError
+from slackwater.planner.choice import HIGHER_ORDER, INCREMENTAL, PLAIN
 from slackwater.planner.compaction import FANOUT
 from slackwater.planner.course import Course, Interval
+from slackwater.planner.flushes import schedule
 from slackwater.planner.pace import LADDER, MODES, WORTH, Goal, Search, nearest_goal
-from slackwater.planner.simulation import NOTHING, Inflow, Setting, Simulation, schedule
+from slackwater.planner.simulation import NOTHING, Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut, is_subplan
+from slackwater.planner.ways import Ways
 from slackwater.sql.bind import bind, context
 from slackwater.sql.tables import unordered
 from slackwater.stats.rows import Change
@@ -175,6 +178,56 @@ def test_what_does_not_change_costs_nothing() -> None:
     still = {"sales": Inflow(1e6, Change()), "customers": Inflow(1e5, Change())}
     found = Simulation(cut({"q": query(BY_REGION)}), Setting(still))
     assert found.cost(0, ()).total == 0
+
+
+# -- methods
+
+CHAIN = "SELECT u.d, SUM(r.b) AS n FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c GROUP BY u.d"
+
+
+def chain(dimensions: float, coming: float) -> Simulation:
+    """What comes is joined with two tables that stay."""
+    still = Inflow(dimensions, Change())
+    inflows = {"r": Inflow(0.0, Change(inserts=coming)), "t": still, "u": still}
+    return Simulation(cut({"q": bound_law(CHAIN)}), Setting(inflows))
+
+
+def test_the_method_differs_with_the_pace() -> None:
+    """All rows at once are joined anew; a few of them meet what they are joined with, kept."""
+    played = chain(3e5, 2e7)
+    methods = {k: played.cost(0, (k,)).method for k in (1, 2, 10, 50)}
+    assert methods == {1: PLAIN, 2: INCREMENTAL, 10: HIGHER_ORDER, 50: HIGHER_ORDER}
+
+
+def test_parts_of_joins_are_kept_where_that_saves_more_than_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    paces = (1, 3, 10, 50)
+    sizes = [(3e5, 2e7), (1e6, 2e7), (1e4, 1e5), (3e6, 1e5)]
+    found = [chain(*own).cost(0, (k,)) for own in sizes for k in paces]
+    monkeypatch.setattr(Ways, "joined", None)
+    without = [chain(*own).cost(0, (k,)) for own in sizes for k in paces]
+    assert {cost.method for cost in found} >= {HIGHER_ORDER, INCREMENTAL}
+    for cost, other in zip(found, without, strict=True):
+        assert other.method != HIGHER_ORDER
+        if cost.method == HIGHER_ORDER:
+            assert cost.total < other.total
+        else:
+            assert cost == other
+
+
+def test_what_is_kept_for_later_is_paid_for_by_each_run() -> None:
+    """Both inputs change: the part with one of them is brought along by every run."""
+    still = Inflow(1e6, Change())
+    for coming in (0.0, 1e6):
+        moving = {"r": Inflow(0.0, Change(inserts=2e7)), "t": Inflow(1e6, Change(inserts=coming))}
+        played = Simulation(cut({"q": bound_law(CHAIN)}), Setting({**moving, "u": still}))
+        (subplan,) = played.dag.subplans
+        ways = played._ways(subplan)
+        assert ways.joined is not None
+        moved = frozenset(played.moving(subplan))
+        own, more = (ways.following(plan, moved, True) for plan in (ways.plan, ways.joined))
+        assert len(more) - len(own) == (1 if coming else 0)
 
 
 # -- searching

@@ -20,6 +20,8 @@ import slackwater
 from slackwater.cli import exits
 from slackwater.cli.app import app
 from slackwater.errors import UserError
+from slackwater.planner.choice import FULL, PLAIN
+from slackwater.planner.ways import METHODS
 from slackwater.warehouse import Warehouse
 from slackwater.work.tradeoff import SHARES
 
@@ -118,6 +120,16 @@ def test_pieces_say_what_they_are_and_who_shares_them(db: Warehouse) -> None:
     assert [p.is_part for p in daily.pieces if p.views == ("above_later",)] == [False]
     apart = db.plan(sharing=False).rhythms[1]
     assert all(len(p.views) == 1 for p in apart.pieces)
+
+
+def test_pieces_say_by_which_method_they_are_run(db: Warehouse, run: Run) -> None:
+    methods = {p.piece: p.method for r in db.plan().rhythms for p in r.pieces}
+    assert set(methods.values()) <= set(METHODS)
+    once = [p for r in db.plan(max_pace=1).rhythms for p in r.pieces]
+    assert {p.method for p in once} <= {FULL, PLAIN}  # all there is comes, in one run
+    (_, daily) = json.loads(run("--json").output)["rhythms"]
+    assert [piece["method"] for piece in daily["pieces"]]
+    assert "method" in run().output
 
 
 def test_what_is_expected_comes_from_what_has_come(tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def _print_rhythm(own: Session, rhythm: Rhythm) -> None:
     print_table(own.out, table(("table", "rows", "expected"), coming, title="Tables"))
     names = ("view", "schedule", "within", "due s", "CPU s", "batch s", "batch CPU s", "goal")
     print_table(own.out, table(names, map(_viewed, rhythm.views), title="Views"))
-    names = ("piece", "what", "reads", "pace", "for", "kept", "due s", "CPU s")
-    print_table(own.out, table(names, map(_pieced, rhythm.pieces), title="Pieces"))
+    columns = ("piece", "what", "reads", "pace", "for", "method", "kept", "due s", "CPU s")
+    print_table(own.out, table(columns, map(_pieced, rhythm.pieces), title="Pieces"))
 
 
 def _viewed(view: PlannedView) -> tuple[Any, ...]:
@@ -148,6 +148,7 @@ def _pieced(piece: Piece) -> tuple[Any, ...]:
         ", ".join(reads),
         piece.pace,
         ", ".join(piece.views),
+        piece.method or "-",
         "by itself" if piece.is_part else "with the view",
         f"{piece.final_seconds:.3f}",
         f"{piece.cpu_seconds:.3f}",

@@ -73,7 +73,7 @@ def choose(candidates: Sequence[Candidate], to_build: float = inf) -> Candidate 
 
     methods = (INCREMENTAL, HIGHER_ORDER, PLAIN)
     later = {method: cheapest(candidates, method) for method in methods}
-    built = _once_built(later[HIGHER_ORDER]) + to_build / FUTURE
+    built = once_built(later[HIGHER_ORDER]) + to_build / FUTURE
     later[INCREMENTAL] = later[FULL] = min(later[INCREMENTAL], built)
     possible = [c for c in candidates if not c.reasons]
     best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
@@ -105,9 +105,9 @@ def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: 
     with_them = cheapest(candidates, HIGHER_ORDER)
     if chosen.method != INCREMENTAL or with_them == inf:
         return False
-    return FUTURE * (chosen.cpu - _once_built(with_them)) > cost
+    return FUTURE * (chosen.cpu - once_built(with_them)) > cost
 
 
-def _once_built(expected: float) -> float:
+def once_built(expected: float) -> float:
     """What a refresh with states that are not there yet has to be thought to take."""
     return UNSURE * expected + WORTH

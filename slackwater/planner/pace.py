@@ -19,7 +19,8 @@ from itertools import product
 from math import inf
 
 from slackwater.errors import UserError
-from slackwater.planner.simulation import Cost, Simulation, runs_at
+from slackwater.planner.flushes import runs_at
+from slackwater.planner.simulation import Cost, Simulation
 from slackwater.planner.subplans import Path, Subplan, is_subplan, number_of
 
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)

@@ -15,34 +15,27 @@ finds a row in its log as often as it has changed since the log was merged last,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slackwater.algebra.relation import Relation, Scan
-from slackwater.planner.compaction import FANOUT
+from slackwater.algebra.relation import Relation
+from slackwater.planner.choice import FULL, FUTURE, HIGHER_ORDER, INCREMENTAL, PLAIN, once_built
 from slackwater.planner.course import Course
+from slackwater.planner.flushes import Flushes, Moving, Runs, Times
+from slackwater.planner.logs import waiting
 from slackwater.planner.subplans import Dag, Subplan, is_subplan, name_of, number_of
-from slackwater.stats.amounts import least
-from slackwater.stats.cost import Model, Work, step_work
+from slackwater.planner.ways import METHODS, Sizes, Ways
+from slackwater.stats.cost import Model, Work
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.values import Ignorance, Known, Values
-from slackwater.tvr import zset
-from slackwater.tvr.delta import Deltas
-from slackwater.tvr.maintenance import Maintenance, maintenance
-from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
-from slackwater.tvr.time import CHANGE, NEW, OLD, split
+from slackwater.tvr.time import split
 
-Times = NDArray[np.float64]
-"""Shares of what arrives until the due point."""
 RUN = {"cpu": 0.025, "latency": 0.03}
 """Seconds that a run takes besides its steps: to bind and plan, and to commit."""
-RESULT = "="
-"""What the rows of a subplan are called while it is costed."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +66,7 @@ class Cost:
     final_cpu: float = 0.0
     run_total: float = 0.0  # of these, what runs take besides their steps
     run_final: float = 0.0
+    method: str = ""  # by which most of the runs go about it
 
     @property
     def steps_alone(self) -> Cost:
@@ -80,10 +74,26 @@ class Cost:
         return replace(self, total=self.total - self.run_total, final=self.final - self.run_final)
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Cost(
+            self.total + other.total,
+            self.final + other.final,
+            self.runs + other.runs,
+            self.final_cpu + other.final_cpu,
+            self.run_total + other.run_total,
+            self.run_final + other.run_final,
+            self.method,
+        )
 
 
 NOTHING = Cost(0.0, 0.0, 0)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What a subplan costs: by paces; and what reading it costs, by its runs and a lower pace."""
+
+    costs: dict[tuple[int, ...], Cost] = field(default_factory=dict)
+    backlogs: dict[tuple[int, int], Cost] = field(default_factory=dict)
 
 
 @dataclass
@@ -99,37 +109,16 @@ class Setting:
     references: frozenset[Reference] = frozenset()  # that hold wherever all inputs move together
     remembers: bool = True  # what was computed; if not, all of it is computed whenever asked for
 
-    _costs: dict[object, dict[tuple[int, ...], Cost]] = field(default_factory=dict, repr=False)
+    _costs: dict[object, Remembered] = field(default_factory=dict, repr=False)
 
-    def costs_of(self, dag: Dag, subplan: Subplan) -> dict[tuple[int, ...], Cost]:
-        """What is known of a subplan's costs, whatever dag it is met in, by paces."""
+    def remembered(self, dag: Dag, subplan: Subplan) -> Remembered:
+        """What is known of a subplan, whatever dag it is met in."""
         below = tuple(dag.expanded(child) for child in subplan.children)
-        return self._costs.setdefault((dag.expanded(subplan.number), below), {})
+        return self._costs.setdefault((dag.expanded(subplan.number), below), Remembered())
 
     def paid(self, sources: Collection[str], ends: Times) -> Times:
         """The price of CPU time of runs for some shares of the rows of sources."""
         return np.ones_like(ends) if self.course is None else self.course.paid(sources, ends)
-
-
-class _Log:
-    """The log of a subplan of so many runs, until its reader of a lower pace comes by: what many
-    runs wrote is merged meanwhile, and the last ones are left."""
-
-    def __init__(self, runs: int, pace: int) -> None:
-        self.ends = np.arange(1, runs + 1) / runs
-        self.readings = np.arange(1, pace + 1) / pace
-        self.begins = self.readings - 1 / pace
-        self._reading = np.minimum(np.searchsorted(self.readings, self.ends - 1e-9), pace - 1)
-        waiting = np.bincount(self._reading, minlength=pace)
-        merged = waiting // FANOUT * FANOUT
-        before = np.concatenate([[0], waiting.cumsum()[:-1]])
-        self.is_left = np.arange(runs) - before[self._reading] >= merged[self._reading]
-        self.merged_to = self.begins + merged / runs
-
-    def by_reading(self, rows: Times) -> Times:
-        """The rows that each reading finds, of those that each run wrote."""
-        found = np.bincount(self._reading, weights=rows, minlength=len(self.readings))
-        return found.astype(np.float64)
 
 
 class Simulation:
@@ -142,11 +131,10 @@ class Simulation:
         self._moving: list[tuple[str, ...]] = []
         for subplan in dag.subplans:
             self._moving.append(tuple(name for name in subplan.inputs if self._moves(name)))
-        self._costs = [setting.costs_of(dag, subplan) for subplan in dag.subplans]
+        self._remembered = [setting.remembered(dag, subplan) for subplan in dag.subplans]
         self._flows: dict[tuple[int, bytes, bytes], Estimates] = {}
-        self._backlogs: dict[tuple[int, int, int], Cost] = {}
-        self._plans: dict[int, Maintenance] = {}
-        self._statements: dict[tuple[int, frozenset[str], bool], tuple[Relation, ...]] = {}
+        self._every_way: dict[int, Ways] = {}
+        self._built: dict[int, float] = {}
         self._reads: dict[int, frozenset[str]] = {}
         self.evaluations = 0
 
@@ -161,7 +149,7 @@ class Simulation:
 
     def cost(self, number: int, paces: Sequence[int]) -> Cost:
         """Of a subplan whose moving inputs are flushed at some paces, in their order."""
-        costs, key = self._costs[number], tuple(paces)
+        costs, key = self._remembered[number].costs, tuple(paces)
         if not self.setting.remembers:
             self._flows.clear()
             return self._simulated(self.dag.subplans[number], [key])[0]
@@ -179,46 +167,61 @@ class Simulation:
         self.evaluations += 1
         names = self.moving(subplan)
         if not names:
-            return [Cost(0.0, 0.0, 0) for _ in asked]
-        schedules = [schedule(paces) for paces in asked]
-        ends = np.concatenate([ends for ends, _ in schedules])
-        flushed = np.concatenate([flushed for _, flushed in schedules])
-        starts = np.concatenate([_last_flushes(*own) for own in schedules])
-        only = np.concatenate([np.full(len(ends), len(ends) == 1) for ends, _ in schedules])
-        even = len(set(asked[0])) == 1
-        cpu, latency = np.zeros(len(ends)), np.zeros(len(ends))
-        for mask in np.unique(flushed, axis=0):
-            runs = (flushed == mask).all(axis=1)
-            moved = frozenset(n for n, is_in in zip(names, mask, strict=True) if is_in)
-            between = {
-                name: (starts[runs, i], _end(ends[runs], starts[runs, i], mask[i]))
-                for i, name in enumerate(names)
-            }
-            flows = {name: self._flow(name, *times) for name, times in between.items()}
-            known = self._known(between)
-            seconds = self._seconds(subplan, moved, flows, known, even, only[runs])
-            cpu[runs], latency[runs] = (np.broadcast_to(s, runs.sum()) for s in seconds)
-        return list(self._summed(subplan, schedules, cpu, latency))
+            return [NOTHING for _ in asked]
+        flushes = Flushes(names, asked)
+        groups = list(flushes.together())
+        sizes = [self._sizes(subplan, group.between) for group in groups]
+        usual = Runs.of(len(flushes.ends))
+        for group, own in zip(groups, sizes, strict=True):
+            works = self._usual(subplan, own, group, flushes.is_even)
+            usual.settle(group.places, *self._cheapest(works))
+        chosen = [usual.some(here) for here in flushes.slices]
+        if any(self._saved(runs) > 0 for runs in chosen) and self._ways(subplan).joined:
+            joined = Runs.of(len(flushes.ends))
+            for group, own in zip(groups, sizes, strict=True):
+                work = self._joined(subplan, own, group, flushes.is_even)
+                joined.settle(group.places, *self._cheapest([work]))
+            others = (joined.some(here) for here in flushes.slices)
+            chosen = [self._better(subplan, *own) for own in zip(chosen, others, strict=True)]
+        sources, ends = self._sources(subplan.number), flushes.ends
+        paid = (self.setting.paid(sources, ends[here]) for here in flushes.slices)
+        return [self._summed(*own) for own in zip(chosen, paid, strict=True)]
 
-    def _summed(
-        self,
-        subplan: Subplan,
-        schedules: Sequence[tuple[Times, object]],
-        cpu: Times,
-        latency: Times,
-    ) -> Iterator[Cost]:
-        """By schedule, what its runs take together."""
-        sources, place = self._sources(subplan.number), 0
-        for own, _ in schedules:
-            last = place + len(own)
-            paid = self.setting.paid(sources, own)
-            total = float((cpu[place:last] * paid).sum())
-            besides = self.setting.run["cpu"] * float(paid.sum())
-            final = float(latency[last - 1])
-            yield Cost(
-                total, final, len(own), float(cpu[last - 1]), besides, self.setting.run["latency"]
-            )
-            place = last
+    def _summed(self, runs: Runs, paid: Times) -> Cost:
+        """What some runs take together, at their prices."""
+        run = self.setting.run
+        return Cost(
+            float((runs.cpu * paid).sum()),
+            float(runs.latency[-1]),
+            len(runs.cpu),
+            float(runs.cpu[-1]),
+            run["cpu"] * float(paid.sum()),
+            run["latency"],
+            runs.usual,
+        )
+
+    def _better(self, subplan: Subplan, usual: Runs, joined: Runs) -> Runs:
+        """With parts of joins kept, if that is worth it: as a refresh decides it, by what they are
+        expected to save, and what it takes to build them."""
+        saved = self._saved(usual, joined)
+        return joined if saved > 0 and saved > self._building(subplan) else usual
+
+    def _saved(self, usual: Runs, joined: Runs | None = None) -> float:
+        """CPU seconds that runs with parts kept save, for so many as one looks ahead; at most, if
+        nothing is known of them."""
+        besides = self.setting.run["cpu"]
+        own = float(usual.cpu.mean()) - besides
+        return FUTURE * (own - once_built(0.0 if joined is None else joined.cpu.mean() - besides))
+
+    def _building(self, subplan: Subplan) -> float:
+        """Seconds to build the parts of joins over all that will have come."""
+        if subplan.number not in self._built:
+            whole = np.zeros(1), np.ones(1)
+            sizes = self._sizes(subplan, dict.fromkeys(self.moving(subplan), whole))
+            ways = self._ways(subplan)
+            cpu, _, _ = self._cheapest([(HIGHER_ORDER, sizes.work(ways.building()), 0.0)])
+            self._built[subplan.number] = float(np.ravel(cpu)[0]) - self.setting.run["cpu"]
+        return self._built[subplan.number]
 
     def _sources(self, number: int) -> frozenset[str]:
         """All that a subplan reads, through other subplans too, where prices depend on it."""
@@ -232,13 +235,17 @@ class Simulation:
     def backlog(self, child: int, runs: int, pace: int) -> Cost:
         """What it takes to read a subplan of so many runs at a lower pace, besides what is new in
         it: rows that changed more than once between two readings."""
-        key = (child, runs, pace)
-        if key not in self._backlogs:
-            self._backlogs[key] = self._backlog(*key) if pace < runs else NOTHING
-        return self._backlogs[key]
+        if pace >= runs:
+            return NOTHING
+        if not self.setting.remembers:
+            return self._backlog(child, runs, pace)
+        known = self._remembered[child].backlogs
+        if (runs, pace) not in known:
+            known[runs, pace] = self._backlog(child, runs, pace)
+        return known[runs, pace]
 
     def _backlog(self, child: int, runs: int, pace: int) -> Cost:
-        log = _Log(runs, pace)
+        log = waiting(runs, pace)
         written = self._changed(child, log.ends - 1 / runs, log.ends)
         once = self._changed(child, log.begins, log.readings)
         merged = self._changed(child, log.begins, log.merged_to)
@@ -291,36 +298,58 @@ class Simulation:
 
     # -- seconds
 
-    def _seconds(
-        self,
-        subplan: Subplan,
-        moved: frozenset[str],
-        flows: Mapping[str, Rows],
-        known: Known,
-        even: bool,
-        only: NDArray[np.bool_],
-    ) -> tuple[Times, Times]:
-        """CPU and latency of runs that move some inputs: by changes or anew, where it is cheaper,
-        on the engine that takes least. The only run of a single query's subplan may also do
-        without states."""
+    def _ways(self, subplan: Subplan) -> Ways:
+        if subplan.number not in self._every_way:
+            references = self.setting.references
+            self._every_way[subplan.number] = Ways(subplan, self._changing, references)
+        return self._every_way[subplan.number]
+
+    def _changing(self, name: str) -> float:
+        """The rows of an input's change until the result is due."""
+        change = self._flow(name, np.zeros(1), np.ones(1)).change.rows
+        return float(np.ravel(change)[0])
+
+    def _sizes(self, subplan: Subplan, between: Mapping[str, tuple[Times, Times]]) -> Sizes:
+        """Of what a subplan reads and keeps, in runs between some times."""
+        flows = {name: self._flow(name, *times) for name, times in between.items()}
         still = {n: self._still(n) for n in subplan.inputs if n not in flows}
-        sizes = _Sizes(self._plan(subplan), {**flows, **still}, known)
-        ways: list[tuple[Work, float | Times]] = [
-            (sizes.work(self._following(subplan, moved, even)), 0.0),
-            (sizes.work(self._anew(subplan)), 0.0),
-        ]
-        if only.any() and len(subplan.queries) == 1:
-            ways.append((sizes.work(self._plain(subplan)), np.where(only, 0.0, np.inf)))
-        model, found = self.setting.model, []
-        for work, barred in ways:
+        return Sizes(self._ways(subplan), {**flows, **still}, self._known(between))
+
+    def _usual(
+        self, subplan: Subplan, sizes: Sizes, group: Moving, even: bool
+    ) -> Iterator[tuple[str, Work, float | Times]]:
+        """The ways to do runs that keep the usual states, and seconds that keep some runs from it:
+        by changes or anew; the only run of a single query's subplan may also do without states."""
+        ways = self._ways(subplan)
+        yield INCREMENTAL, sizes.work(ways.following(ways.plan, group.moved, even)), 0.0
+        yield FULL, sizes.work(ways.anew()), 0.0
+        if group.only.any() and len(subplan.queries) == 1:
+            yield PLAIN, sizes.work(ways.plain()), np.where(group.only, 0.0, np.inf)
+
+    def _joined(
+        self, subplan: Subplan, sizes: Sizes, group: Moving, even: bool
+    ) -> tuple[str, Work, float | Times]:
+        """By changes, with what these are joined with kept."""
+        ways = self._ways(subplan)
+        assert ways.joined is not None
+        return HIGHER_ORDER, sizes.work(ways.following(ways.joined, group.moved, even)), 0.0
+
+    def _cheapest(
+        self, ways: Iterable[tuple[str, Work, float | Times]]
+    ) -> tuple[Times, Times, NDArray[np.int_]]:
+        """CPU, latency and method of some runs, each by the cheapest way on the cheapest engine."""
+        model, found, methods = self.setting.model, [], []
+        for method, work, barred in ways:
             for engine in self.setting.engines:
                 seconds = (
                     model.seconds(work, engine, m) + self.setting.run[m] + barred for m in RUN
                 )
                 found.append(tuple(seconds))
+                methods.append(METHODS.index(method))
         cpu, latency = (np.stack(np.broadcast_arrays(*s)) for s in zip(*found, strict=True))
         best = cpu.argmin(axis=0)[None, ...]
-        return np.take_along_axis(cpu, best, 0)[0], np.take_along_axis(latency, best, 0)[0]
+        taken = np.array(methods)[best[0]]
+        return np.take_along_axis(cpu, best, 0)[0], np.take_along_axis(latency, best, 0)[0], taken
 
     def _still(self, name: str) -> Rows:
         if is_subplan(name):
@@ -328,90 +357,6 @@ class Simulation:
             rows = self._flow(name, nothing, nothing)
             return Rows(float(np.ravel(rows.before)[0]))
         return Rows(self.setting.inflows[name].rows)
-
-    def _plan(self, subplan: Subplan) -> Maintenance:
-        if subplan.number not in self._plans:
-            relation = subplan.relation
-            ids: dict[Relation, str] = {}
-            plan = maintenance(
-                relation, RESULT, relation.schema, lambda n: ids.setdefault(n, f"s{len(ids)}")
-            )
-            self._plans[subplan.number] = plan
-        return self._plans[subplan.number]
-
-    def _following(
-        self, subplan: Subplan, moved: frozenset[str], even: bool
-    ) -> tuple[Relation, ...]:
-        """What a run by changes computes: the change of each state, and of the rows. References
-        between sources hold in what a subplan has read if it reads all of them at once."""
-        key = (subplan.number, moved, even)
-        if key not in self._statements:
-            plan = self._plan(subplan)
-            relied_on = self.setting.references if even else frozenset()
-            deltas = Deltas(moved, frozenset(subplan.inputs), plan.states, references=relied_on)
-            outputs = [s.change(deltas) for s in plan.kept if deltas.changes(s.node)]
-            if plan.root_is_kept:
-                outputs.append(plan.states[plan.root].change(deltas))
-            else:
-                outputs.append(zset.consolidate(deltas.sure(plan.root)))
-            self._statements[key] = tuple(map(prune, outputs))
-        return self._statements[key]
-
-    def _plain(self, subplan: Subplan) -> tuple[Relation, ...]:
-        """What computes the rows anew, and keeps nothing."""
-        key = (subplan.number, frozenset({RESULT}), False)
-        if key not in self._statements:
-            self._statements[key] = (prune(zset.with_weight(subplan.relation)),)
-        return self._statements[key]
-
-    def _anew(self, subplan: Subplan) -> tuple[Relation, ...]:
-        """What a run that computes everything anew computes."""
-        key = (subplan.number, frozenset({RESULT}), True)
-        if key not in self._statements:
-            plan = self._plan(subplan)
-            full = Deltas(states=plan.states)
-            outputs = [s.initial(full) for s in plan.kept]
-            if plan.root_is_kept:
-                outputs.append(plan.states[plan.root].initial(full))
-            else:
-                outputs.append(zset.with_weight(full.rows(plan.root)))
-            self._statements[key] = tuple(map(prune, outputs))
-        return self._statements[key]
-
-
-def schedule(paces: Sequence[int]) -> tuple[Times, NDArray[np.bool_]]:
-    """When a subplan runs, and which of its paths each run flushes.
-
-    >>> ends, flushed = schedule((2, 3))
-    >>> ends.round(2).tolist(), flushed.astype(int).tolist()
-    ([0.33, 0.5, 0.67, 1.0], [[0, 1], [1, 0], [0, 1], [1, 1]])
-    """
-    most = np.lcm.reduce(np.array(paces, dtype=np.int64))
-    ticks = np.unique(np.concatenate([np.arange(1, k + 1) * (most // k) for k in paces]))
-    flushed = np.stack([ticks % (most // k) == 0 for k in paces], axis=1)
-    return ticks / most, flushed
-
-
-@lru_cache(maxsize=2**14)
-def runs_at(paces: tuple[int, ...]) -> int:
-    """How often a subplan runs.
-
-    >>> runs_at((2, 3)), runs_at((4, 4)), runs_at(())
-    (4, 4, 1)
-    """
-    if len(set(paces)) < 2:
-        return max(paces, default=1)
-    return len(schedule(paces)[0])
-
-
-def _last_flushes(ends: Times, flushed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """By run and path, up to when its rows had been read before."""
-    read = np.where(flushed, ends[:, None], 0.0)
-    return np.vstack([np.zeros(read.shape[1]), np.maximum.accumulate(read, axis=0)[:-1]])
-
-
-def _end(ends: Times, starts: Times, is_flushed: bool) -> Times:
-    return ends if is_flushed else starts
 
 
 @dataclass(frozen=True)
@@ -431,29 +376,3 @@ class _OfSubplans:
 
     def selectivity(self, node: Relation) -> float | None:
         return self.known.selectivity(node)
-
-
-class _Sizes:
-    """The rows of what statements of a subplan scan, for some runs."""
-
-    def __init__(self, plan: Maintenance, flows: Mapping[str, Rows], known: Known) -> None:
-        self._query = Estimates(flows, known)
-        self._states = {state.id: state.node for state in plan.states.values()}
-        self._flows = flows
-        self._rows: dict[str, Rows] = {}
-        self._estimates = Estimates(self._rows, known)
-
-    def work(self, outputs: Sequence[Relation]) -> Work:
-        """What some statements take, in one step."""
-        for output in outputs:
-            for scan in output.scans():
-                self._rows.setdefault(scan.source, self._of(scan))
-        return step_work(outputs, lambda node: self._estimates.of(node).before)
-
-    def _of(self, scan: Scan) -> Rows:
-        id, time = split(scan.source)
-        rows = self._flows[id] if id in self._flows else self._query.of(self._states[id])
-        if time == CHANGE:
-            changed = rows.change.rows
-            return Rows(least(changed, rows.before + rows.after) if id in self._states else changed)
-        return Rows({OLD: rows.before, NEW: rows.after}.get(time, rows.after))

@@ -84,6 +84,7 @@ def _piece(world: World, paced: Paced, subplan: Subplan) -> Piece:
         inputs,
         found.pace_of(subplan.number),
         tuple(sorted(subplan.queries)),
+        cost.method,
         subplan.number in paced.forms.places,
         cost.final,
         cost.total,

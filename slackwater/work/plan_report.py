@@ -56,6 +56,7 @@ class Piece:
     inputs: Mapping[str, int]  # tables and other pieces, each with how often it is read
     pace: int
     views: tuple[str, ...]
+    method: str  # by which most of its runs are expected to go; empty, where nothing comes
     is_part: bool  # kept by itself; others are computed with the view
     final_seconds: float
     cpu_seconds: float
