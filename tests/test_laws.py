@@ -131,6 +131,26 @@ QUERIES |= {
     "largest partners": "SELECT r.a, MAX(t.c) AS hi FROM r LEFT JOIN t ON t.a = r.a GROUP BY r.a",
 }
 
+# sums over joins, of one side or of several
+QUERIES |= {
+    "sums of one side": "SELECT r.s, SUM(t.c) AS n, COUNT(*) AS k, AVG(t.c) AS m, "
+    "COUNT(t.c) FILTER (WHERE t.c > 1) AS f FROM r JOIN t ON r.a = t.a GROUP BY r.s",
+    "sums of both sides": "SELECT t.c, SUM(r.b) AS n, COUNT(r.s) AS k, SUM(t.c) AS m, "
+    "SUM(CAST(t.a AS DECIMAL(9, 2))) AS d FROM r JOIN t ON r.a = t.a AND r.b <> t.c GROUP BY t.c",
+    "sums of three sides": "SELECT t.a, SUM(u.d) AS n, COUNT(r.b) AS k, AVG(t.c) AS m FROM r "
+    "JOIN t ON r.a = t.a JOIN u ON t.c = u.c GROUP BY t.a",
+    "sums of both and one": "SELECT u.b, SUM(CAST(r.b AS DECIMAL(5, 1)) * u.d) AS n, "
+    "SUM(t.c) AS m FROM r JOIN t ON r.a = t.a JOIN u ON r.b = u.c WHERE u.d > 0 GROUP BY u.b",
+    "sums by what is computed": "SELECT CASE WHEN t.c > 2 THEN r.a ELSE 0 END AS x, "
+    "COALESCE(r.s, 'none') AS y, SUM(r.b) AS n, SUM(t.c) AS m FROM r JOIN t ON r.a = t.a "
+    "GROUP BY ALL",
+    "sums of a self join": "SELECT SUM(x.b) AS n, SUM(y.b) AS m, COUNT(*) AS k FROM r x "
+    "JOIN r y ON x.a = y.a",
+    "sums of all with all": "SELECT SUM(r.b) AS n, SUM(t.c) AS m, COUNT(*) AS k FROM r, t",
+    "sums over a group's partners": "SELECT x.n, SUM(t.c) AS m, COUNT(*) AS k FROM "
+    "(SELECT a, COUNT(*) AS n FROM r GROUP BY a) x JOIN t ON x.a = t.a GROUP BY x.n",
+}
+
 Rows = Counter[tuple[Any, ...]]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -30,8 +30,8 @@ from slackwater.planner.states import Solution, solve
 from slackwater.planner.temporal import Key, Step
 from slackwater.planner.timeline import Costs, Timed, Timeline
 from slackwater.stats.cost import Model
-from slackwater.tvr import explore
-from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule
+from slackwater.tvr import below_joins, explore
+from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule, always
 from slackwater.tvr.methods import higher_order, im2, ojv, promised, spine
 
 OTHER_TIME = "it is as of no time point of the problem"
@@ -42,21 +42,32 @@ DEARER = "other ways cost less"
 
 METHODS = ("im1", "im2", "ojv", "higher_order")
 """Methods that can be left out; recomputing cannot."""
-_RULES = (*explore.RULES, *promised.RULES, *im2.RULES, *ojv.RULES)
+_RULES = (*explore.RULES, *below_joins.RULES, *promised.RULES, *im2.RULES, *ojv.RULES)
 _REWRITES = (*im2.REWRITES, *higher_order.REWRITES, *spine.REWRITES)
 
 
-def rules_of(methods: Collection[str]) -> tuple[list[Rule], list[Rewrite]]:
-    """The rules of some methods, and those that belong to none."""
+def rules_of(
+    methods: Collection[str], without: Collection[str] = ()
+) -> tuple[list[Rule], list[Rewrite]]:
+    """The rules of some methods, and those that belong to none, but for some by their names."""
     if unknown := set(methods) - set(METHODS):
         raise UserError(
             f"Method '{min(unknown)}' is not known.",
             code="BAD_METHOD",
             hint=f"Existing: {', '.join(METHODS)}.",
         )
+    if unknown := set(without) - {*(r.name for r in _RULES), *(r.name for r in _REWRITES)}:
+        raise UserError(
+            f"Rule '{min(unknown)}' is not known.",
+            code="BAD_RULE",
+            hint="Rules are counted by name in the memo of a plan: plan(problem).memo.fired.",
+        )
     allowed = {"", "recompute", *methods}
-    rules = [rule for rule in _RULES if rule.method in allowed]
-    return rules, [rewrite for rewrite in _REWRITES if rewrite.method in allowed]
+
+    def asked(one: Rule | Rewrite) -> bool:
+        return one.method in allowed and one.name not in without
+
+    return [*filter(asked, _RULES)], [*filter(asked, _REWRITES)]
 
 
 @dataclass(frozen=True)
@@ -220,21 +231,27 @@ def plan(
     speedups: Speedups = FAST,
     engines: Collection[str] = (),
     layout: bool = True,
+    without: Collection[str] = (),
 ) -> Plan:
     """The cheapest plan for a problem, by CPU seconds unless other costs are given, from some
-    methods and whatever rules are added to them. Of several `engines` ('local', 'spark') each run
-    gets the one that makes the whole cheapest; runs that save less than a statement costs are left
-    out then. With `layout`, runs on Spark are told how the sides of joins meet, and what they save
-    may be spread by the columns that later runs join by."""
+    methods and whatever rules are added to them, `without` some rules by their names. Of several
+    `engines` ('local', 'spark') each run gets the one that makes the whole cheapest; runs that save
+    less than a statement costs are left out then. With `layout`, runs on Spark are told how the
+    sides of joins meet, and what they save may be spread by the columns that later runs join by."""
     if costs is not None and engines:
         raise UserError(
             "Engines have their own costs, and others were given.",
             code="BAD_PROBLEM",
             hint="Give costs or engines, not both; a model may have other prices.",
         )
+    rules, rewrites = rules_of(methods, without)
+    for rule in more:
+        (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
     with _no_garbage():
         relief = partial(_spared, problem) if layout else None
-        made = _planned(problem, model or Model(), methods, costs, more, speedups, engines, relief)
+        made = _planned(
+            problem, model or Model(), rules, rewrites, costs, speedups, engines, relief
+        )
     return made if layout else replace(made, layout=False)
 
 
@@ -254,17 +271,14 @@ def _no_garbage() -> Iterator[None]:
 def _planned(
     problem: Problem,
     model: Model,
-    methods: Collection[str],
+    rules: Sequence[Rule],
+    rewrites: Sequence[Rewrite],
     costs: Costs | None,
-    more: Iterable[Rule | Rewrite],
     speedups: Speedups,
     engines: Collection[str],
     relief: Relief | None,
 ) -> Plan:
     begun = time.perf_counter()
-    rules, rewrites = rules_of(methods)
-    for rule in more:
-        (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
 
     first, memos = explored(problem, rules, rewrites, speedups)
     done = time.perf_counter()
@@ -306,7 +320,8 @@ def explored(
     itself."""
 
     def memo() -> Memo:
-        made = Memo(problem.changed, rules, rewrites, speedups.pruned, problem.relied_on)
+        promise = problem.shrinks if speedups.pruned else always
+        made = Memo(problem.changed, rules, rewrites, speedups.pruned, problem.relied_on, promise)
         made.explore([made.ref(problem.query, ROWS), made.ref(problem.query, ROWS, old=True)])
         return made
 

@@ -14,16 +14,19 @@ from functools import cached_property
 
 import numpy as np
 
-from slackwater.algebra.expr import used_columns
+from slackwater.algebra.expr import Expr, used_columns
 from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.errors import UserError
 from slackwater.planner.existing import Existing
 from slackwater.stats.amounts import Amount
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.sound import is_finite
-from slackwater.stats.values import Ignorance, Known
+from slackwater.stats.values import Ignorance, Known, drawn
 from slackwater.tvr.references import NO_PROMISES, Promises
 
+SHRINKS = 2
+"""With fewer rows in a group, to sum them up before they are joined takes more than it saves: a row
+that is not summed up is hashed once to be joined, and once to be summed up then."""
 MANY = 4
 """Arrays pay from so many numbers on."""
 
@@ -140,6 +143,16 @@ class Problem:
         still = {s for s, a in self.arrivals.items() if not any(c.updates for c in a.changes)}
         kept = frozenset(r for r in self.promises.references if r.target in still)
         return Promises(self.promises.keys, kept)
+
+    def shrinks(self, relation: Relation, keys: tuple[Expr, ...]) -> bool:
+        """Are there clearly fewer groups of a relation by some keys than rows, at the end?"""
+        estimates = self._to_the_end.estimates
+        rows = estimates.of(relation).after
+        return rows > SHRINKS * drawn(estimates.domain.possible(relation, keys), rows)
+
+    @cached_property
+    def _to_the_end(self) -> Span:
+        return self.span((0, self.points[-1]))
 
     @cached_property
     def spans(self) -> Mapping[tuple[int, int], Span]:

@@ -45,7 +45,7 @@ def group_first(relation: Relation) -> Relation:
 def _grouped_first(node: Relation) -> Relation:
     if not isinstance(node, Aggregate):
         return node
-    join, row = _under_columns(node.input)
+    join, row = under_columns(node.input)
     if not isinstance(join, Join) or join.how != "left":
         return node
     keys = tuple(substitute(k, row) for k in node.keys)
@@ -56,11 +56,11 @@ def _grouped_first(node: Relation) -> Relation:
     return _joined(node, join, keys, aggs, pairs, own)
 
 
-def _under_columns(node: Relation) -> tuple[Relation, tuple[Expr, ...]]:
+def under_columns(node: Relation) -> tuple[Relation, tuple[Expr, ...]]:
     """What is below projections, and their columns over it."""
     if not isinstance(node, Project):
         return node, columns(node.schema)
-    below, row = _under_columns(node.input)
+    below, row = under_columns(node.input)
     return below, tuple(substitute(e, row) for e in node.exprs)
 
 

@@ -12,11 +12,12 @@ each time to the next, so it is explored once (translational symmetry, 001, 5.3)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from slackwater.algebra.expr import Expr
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.tree import Node
 from slackwater.tvr.references import NO_PROMISES, Promises
@@ -140,9 +141,19 @@ class Group:
             self.ways.setdefault(member.relation, member)
 
 
+Shrinks = Callable[[Relation, tuple[Expr, ...]], bool]
+"""Has a relation clearly fewer groups by some expressions than rows?"""
+
+
+def always(relation: Relation, keys: tuple[Expr, ...]) -> bool:
+    """Where nothing is known of rows, any relation may."""
+    return True
+
+
 class Memo:
     """The groups of a query of which some sources change. `pruned`: without ways that seldom pay
-    (001, 5.3). `promises`: what can be relied on between the two times."""
+    (001, 5.3). `promises`: what can be relied on between the two times. `shrinks`: are there
+    clearly fewer groups than rows, so that it promises something to sum up first?"""
 
     def __init__(
         self,
@@ -151,10 +162,12 @@ class Memo:
         rewrites: Iterable[Rewrite] = (),
         pruned: bool = True,
         promises: Promises = NO_PROMISES,
+        shrinks: Shrinks = always,
     ) -> None:
         self.changed = changed
         self.pruned = pruned
         self.promises = promises
+        self.shrinks = shrinks
         self.rules = tuple(rules)
         self.rewrites = tuple(rewrites)
         self.fired: Counter[str] = Counter()  # by rule, how many ways and forms it gave

@@ -227,13 +227,13 @@ def _preaggregated(
     if spine is None:
         return None
     if not spine.steps:
-        fits = is_joined and _is_change(z) and all(_is_grouped(k) for k in keys)
+        fits = is_joined and _is_change(z) and all(is_exactly_grouped(k) for k in keys)
         return summed(z, keys, partials, names) if fits and pays(z, tuple(keys)) else None
     others = spine.others
     if others is None:
         return None
     wanted = _over(keys, spine.row)
-    sums = [_changed(p, lambda e: substitute(e, spine.row)) for p in partials]
+    sums = [changed(p, lambda e: substitute(e, spine.row)) for p in partials]
     below = _Below.of(spine, wanted, sums)
     change = preaggregated(
         spine.change, below.keys, (*below.sums, ROWS), below.names, pays, is_joined=True
@@ -252,8 +252,8 @@ def _is_change(z: Relation) -> bool:
     return isinstance(z, Scan) and z.source.endswith(CHANGE)
 
 
-def _is_grouped(key: Expr) -> bool:
-    """Are equal values of the key the same in every way?"""
+def is_exactly_grouped(key: Expr) -> bool:
+    """Can rows be grouped by it: are equal values of the key the same in every way?"""
     return isinstance(key.type, Decimal) or (
         isinstance(key.type, Atomic) and key.type.name in _GROUPED
     )
@@ -321,14 +321,15 @@ class _Below:
         row = columns(change.schema)
         weights = [self.moved(w) for w in others]
         if partial not in self.sums:
-            return share(_changed(partial, self.moved), zset.product([row[-1], *weights]))
+            return share(changed(partial, self.moved), zset.product([row[-1], *weights]))
         own = row[len(self.keys) + self.sums.index(partial)]
         if partial.value is None:
             return zset.product([own, *weights])
         return times(own, zset.product(weights))
 
 
-def _changed(partial: Partial, change: Callable[[Expr], Expr]) -> Partial:
+def changed(partial: Partial, change: Callable[[Expr], Expr]) -> Partial:
+    """A sum of other expressions."""
     exprs = (partial.value, partial.condition)
     return Partial(*(None if e is None else change(e) for e in exprs))
 
@@ -348,11 +349,11 @@ def _is_movable(partial: Partial, own: int) -> bool:
     exprs = [e for e in (partial.value, partial.condition) if e is not None]
     if not exprs or any(c >= own for c in _reads(partial)):
         return False
-    return all(is_quiet(e) for e in exprs) and (partial.value is None or _fits(partial.value))
+    return all(is_quiet(e) for e in exprs) and (partial.value is None or has_room(partial.value))
 
 
-def _fits(value: Expr) -> bool:
-    """Has the sum of a change room in 38 digits, and its product with a weight?"""
+def has_room(value: Expr) -> bool:
+    """Has the sum of many values room in 38 digits, and its product with a weight?"""
     if not isinstance(value.type, Decimal):
         return is_integral(value.type)
     return value.type.scale <= EXACT_SCALE and value.type.precision + SPARE_DIGITS <= 38

@@ -112,7 +112,20 @@ def _other_side(deltas: Deltas, inner: Inner, i: int, j: int, order: Order) -> R
 def outward(inner: Inner, sides: Sequence[Relation], first: int) -> Relation:
     """Join rows with weights, beginning at one side; what shares a condition with those joined
     comes next. The weight of a joined row is the product of its rows' weights."""
-    joined, weights = _side(sides[first], 0)
+    joined, places, weights = met(inner, sides, first)
+    row = columns(joined.schema)
+    order = [row[places[i]] for i in range(len(places))]
+    names = tuple(f.name for r in inner.inputs for f in r.schema)
+    return Project(joined, (*order, zset.product(list(weights.values()))), (*names, WEIGHT))
+
+
+def met(
+    inner: Inner, sides: Sequence[Relation], first: int
+) -> tuple[Relation, dict[int, int], dict[int, Expr]]:
+    """The same as joins alone, where the columns of the row of all inputs are in what they give,
+    and the weight of each side, of those that have one."""
+    joined, weight = _side(sides[first], 0)
+    weights = {first: weight}
     places = {inner.start(first) + c: c for c in range(inner.inputs[first].width)}
     left = [i for i in range(len(sides)) if i != first]
     waiting = list(inner.conditions)
@@ -120,24 +133,20 @@ def outward(inner: Inner, sides: Sequence[Relation], first: int) -> Relation:
         following = next((i for i in left if _connected(inner, i, places, waiting)), left[0])
         left.remove(following)
         start, at = inner.start(following), joined.width
-        side, more = _side(sides[following], at)
-        weights += more
+        side, weights[following] = _side(sides[following], at)
         places |= {start + c: at + c for c in range(inner.inputs[following].width)}
         ready = [c for c in waiting if used_columns(c) <= places.keys()]
         waiting = [c for c in waiting if c not in ready]
         condition = conjunction([remap(c, places.__getitem__) for c in ready])
         joined = Join(joined, side, "inner", condition)
-    row = columns(joined.schema)
-    order = [row[places[i]] for i in range(len(places))]
-    names = tuple(f.name for r in inner.inputs for f in r.schema)
-    return Project(joined, (*order, zset.product(weights)), (*names, WEIGHT))
+    return joined, places, {i: w for i, w in weights.items() if w is not zset.ONE}
 
 
-def _side(z: Relation, at: int) -> tuple[Relation, list[Expr]]:
-    """A side to join whose row begins at `at`, and its weight; none where all are one."""
+def _side(z: Relation, at: int) -> tuple[Relation, Expr]:
+    """A side to join whose row begins at `at`, and its weight, which may be one for all."""
     if zset.is_plain(z):
-        return zset.unweighted(z), []
-    return z, [shift(zset.weight(z), at)]
+        return zset.unweighted(z), zset.ONE
+    return z, shift(zset.weight(z), at)
 
 
 def _connected(inner: Inner, i: int, places: dict[int, int], waiting: list[Expr]) -> bool:

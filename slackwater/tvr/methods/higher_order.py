@@ -9,7 +9,7 @@ the columns that anyone reads, is the aggregate that the viewlet transform pushe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from slackwater.algebra.expr import (
@@ -181,7 +181,7 @@ def components(inner: Inner, *middle: int) -> Iterator[list[int]]:
 
 def _part(whole: Spread, part: list[int], apart: Apart = _never) -> Piece:
     """A part as a relation of its own, with the columns that others read."""
-    relation, places = _piece(whole.inner, part)
+    relation, places = piece(whole.inner, part)
     if len(part) == 1 and not apart(relation):
         return relation, places
     row = columns(relation.schema)
@@ -191,7 +191,7 @@ def _part(whole: Spread, part: list[int], apart: Apart = _never) -> Piece:
     return own, {c: at for at, c in enumerate(order)}
 
 
-def _piece(inner: Inner, inputs: Iterable[int]) -> Piece:
+def piece(inner: Inner, inputs: Iterable[int]) -> Piece:
     """Inputs joined by all conditions that speak of them alone."""
     pieces = [_input(inner, i) for i in inputs]
     reached = {c for _, places in pieces for c in places}
@@ -211,7 +211,7 @@ def _joined(pieces: list[Piece], conditions: Iterable[Expr]) -> Piece:
     """Pieces joined one after the other, what is connected first, by the conditions that do not
     hold within a piece already."""
     (joined, places), *left = pieces
-    waiting = [c for c in conditions if not any(_holds(c, own) for _, own in pieces)]
+    waiting = [c for c in conditions if not any(holds(c, own) for _, own in pieces)]
     while left:
         following = next((p for p in left if _meets(p, places, waiting)), left[0])
         left.remove(following)
@@ -225,9 +225,10 @@ def _joined(pieces: list[Piece], conditions: Iterable[Expr]) -> Piece:
     return joined, places
 
 
-def _holds(condition: Expr, places: dict[int, int]) -> bool:
+def holds(condition: Expr, places: Collection[int]) -> bool:
+    """Does a condition speak of some columns alone?"""
     used = used_columns(condition)
-    return bool(used) and used <= places.keys()
+    return bool(used) and used.issubset(places)
 
 
 def _meets(piece: Piece, places: dict[int, int], waiting: list[Expr]) -> bool:

@@ -78,7 +78,7 @@ class SumState:
     @cached_property
     def partials(self) -> tuple[Partial, ...]:
         """The sums that are kept besides the row count."""
-        wanted = [p for agg in self.node.aggs for p in _partials(agg) if p != ROWS]
+        wanted = [p for agg in self.node.aggs for p in partials_of(agg) if p != ROWS]
         return tuple(dict.fromkeys(wanted))
 
     @property
@@ -94,33 +94,40 @@ class SumState:
         return f"sums by {len(self.node.keys)} keys" if self.node.keys else "sums"
 
     @property
-    def _names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
+        """Of the columns of a stored row."""
         return (*(f.name for f in self.schema), WEIGHT)
 
     @property
-    def _sums(self) -> tuple[Partial, ...]:
+    def sums(self) -> tuple[Partial, ...]:
+        """The partial sums, and last the row count."""
         return (*self.partials, ROWS)
 
     @property
-    def _count(self) -> int:
+    def count(self) -> int:
+        """The number of keys."""
         return len(self.node.keys)
 
     # -- computing it
 
     def initial(self, deltas: Deltas) -> Relation:
         """γ(R), as partial sums."""
-        return summed(deltas.z(self.node.input), self.node.keys, self._sums, self._names)
+        return summed(deltas.z(self.node.input), self.node.keys, self.sums, self.names)
 
     def change(self, deltas: Deltas) -> Relation:
         """γ(ΔR), as partial sums: what the change adds to each group"""
         change, keys = deltas.sure(self.node.input), self.node.keys
         pays = partial(deltas.pays, self.id)
-        rows = preaggregated(change, keys, self._sums, self._names, pays)
+        rows = preaggregated(change, keys, self.sums, self.names, pays)
         if rows is None:
             deltas.note(self.node, "merge_partial_sums")
-            return summed(change, keys, self._sums, self._names)
+            return summed(change, keys, self.sums, self.names)
         deltas.note(self.node, "merge_preaggregated_sums")
-        return added_up(rows, self._count, self._sums)
+        return self.of_shares(rows)
+
+    def of_shares(self, rows: Relation) -> Relation:
+        """The partial sums of rows that hold keys and what they add to each sum."""
+        return added_up(rows, self.count, self.sums)
 
     # -- reading it
 
@@ -132,15 +139,15 @@ class SumState:
         """The aggregate's own rows at a time."""
         stored = self.stored(time)
         row = columns(stored.schema)
-        sums = tuple(total(c) for c in row[self._count :])
-        merged = Aggregate(stored, row[: self._count], sums, self._names)
-        return self._finished(self._present(without_nulls(merged, self._count, self._sums)))
+        sums = tuple(total(c) for c in row[self.count :])
+        merged = Aggregate(stored, row[: self.count], sums, self.names)
+        return self._finished(self._present(without_nulls(merged, self.count, self.sums)))
 
     def _present(self, merged: Relation) -> Relation:
         """Groups with rows; the only group there is without keys, always."""
-        if not self._count:
+        if not self.count:
             return merged
-        return Filter(merged, above_zero(columns(merged.schema)[len(self._names) - 1]))
+        return Filter(merged, above_zero(columns(merged.schema)[len(self.names) - 1]))
 
     def _finished(self, merged: Relation) -> Relation:
         """Keys and aggregates from keys and sums; a weight behind them stays there."""
@@ -155,39 +162,39 @@ class SumState:
             else _finish(agg, [row[i] for i in places])
             for agg, places in zip(self.node.aggs, needed, strict=True)
         ]
-        behind = row[len(self._names) : merged.width]
+        behind = row[len(self.names) : merged.width]
         names = (*self.node.names, *(WEIGHT for _ in behind))
-        return Project(filled, (*row[: self._count], *values, *behind), names)
+        return Project(filled, (*row[: self.count], *values, *behind), names)
 
     def _places(self, agg: AggCall) -> tuple[int, ...]:
         """Where the sums that an aggregate needs stand."""
-        return tuple(self._count + self._sums.index(p) for p in _partials(agg))
+        return tuple(self.count + self.sums.index(p) for p in partials_of(agg))
 
     def delta(self, deltas: Deltas) -> Relation:
         """Of each group that ΔS names: −1 as it was, +1 as it is, in one pass over both"""
         both = self._before_and_after()
-        count, kept = self._count, len(self._sums)
+        count, kept = self.count, len(self.sums)
         row = columns(both.schema)
         keys, old, new = row[:count], row[count : count + kept], row[count + kept :]
         sides = ((*keys, *old, zset.MINUS_ONE), (*keys, *new, zset.ONE))
-        made = Expand(both, sides, (*self._names[:-1], "rows", WEIGHT))
+        made = Expand(both, sides, (*self.names[:-1], "rows", WEIGHT))
         return self._finished(self._present(made))
 
     def _before_and_after(self) -> Relation:
         """Keys, old sums, new sums of every group that changes."""
-        change, count = self.stored(CHANGE), self._count
+        change, count = self.stored(CHANGE), self.count
         before = self.stored(OLD)
         if count:
             keys = columns(change.schema)[:count]
-            wanted = Distinct(Project(change, keys, self._names[:count]))
+            wanted = Distinct(Project(change, keys, self.names[:count]))
             before = restrict(before, keys, wanted)
         flagged = Union((build.with_columns(before, [TRUE]), build.with_columns(change, [FALSE])))
         row = columns(flagged.schema)
         old = tuple(total(c, row[-1]) for c in row[count:-1])
         new = tuple(total(c) for c in row[count:-1])
-        names = (*self._names[:count], *(f"o{i}" for i in range(len(old))), *self._names[count:])
+        names = (*self.names[:count], *(f"o{i}" for i in range(len(old))), *self.names[count:])
         both = Aggregate(flagged, row[:count], (*old, *new), names)
-        return without_nulls(both, count, self._sums * 2)
+        return without_nulls(both, count, self.sums * 2)
 
 
 # -- which aggregates follow from which sums
@@ -211,7 +218,7 @@ def _is_invertible(agg: AggCall) -> bool:
     return isinstance(source, Decimal) and (source.scale <= 6 or source.precision <= 29)
 
 
-def _partials(agg: AggCall) -> list[Partial]:
+def partials_of(agg: AggCall) -> list[Partial]:
     """The partial sums an aggregate needs, in the order `_finish` reads them."""
     number = exact_argument(agg) if agg.name in SPREADS else None
     args = agg.args if number is None else (number,)

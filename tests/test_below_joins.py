@@ -1,0 +1,180 @@
+"""Sums below inner joins: when a plan takes them, what it keeps of them, and what is not moved."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from slackwater.algebra.relation import Aggregate, Relation
+from slackwater.engine.local import LocalEngine
+from slackwater.errors import UserError
+from slackwater.planner.plan import METHODS, Plan, plan, rules_of
+from slackwater.planner.problem import Arrival, Problem
+from slackwater.planner.runs import unfold
+from slackwater.stats.rows import Change
+from slackwater.stats.values import Ignorance, Values
+from slackwater.tvr.extract import Extraction
+from slackwater.tvr.memo import ROWS, SUMS, SUMS_CHANGED, Memo, Ref
+from slackwater.tvr.time import NOW
+from tests.test_laws import SCHEMAS, bound, engine, evaluate, log, random_tables
+from tests.test_memo import by_chance
+
+__all__ = ["engine"]
+RULE = "sums_below_joins"
+LINES = 1_000_000.0
+
+# lines of orders (r), orders (t), and what is known of orders (u)
+BY_ORDER = "SELECT t.c, SUM(r.b) AS n, COUNT(*) AS k FROM r JOIN t ON r.a = t.a GROUP BY t.c"
+BY_NATION = """
+    SELECT u.d, SUM(r.b) AS n FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c GROUP BY u.d
+"""
+
+
+class Some(Ignorance):
+    """Of some columns it is known how many values they take."""
+
+    def __init__(self, **values: float) -> None:
+        self._values = values
+
+    def values(self, source: str, column: str) -> Values | None:
+        found = self._values.get(f"{source}_{column}")
+        return None if found is None else Values(found)
+
+
+def stated(query: str, lines_per_order: float, **more: object) -> Problem:
+    """Lines arrive, for orders that are there."""
+    orders = LINES / lines_per_order
+    grows = Arrival(LINES / 2, (Change(inserts=LINES / 2),))
+    arrivals = {
+        "r": grows,
+        "t": Arrival(orders, (Change(),)),
+        "u": Arrival(1000.0, (Change(),)),
+    }
+    known = Some(r_a=orders, t_a=orders, t_c=1000.0, u_c=1000.0, u_d=25.0)
+    return Problem(bound(query), arrivals, (0.5, 1.0), known=known, **more)  # type: ignore[arg-type]
+
+
+def taken(made: Plan) -> list[int]:
+    """The runs in which sums are taken below a join."""
+    ways = ((run, step.way) for run, _, step in made.steps())
+    return [run for run, way in ways if way is not None and way.member.rule == RULE]
+
+
+@pytest.mark.parametrize("query", [BY_ORDER, BY_NATION])
+def test_what_has_many_rows_for_each_key_is_summed_up_before_it_is_joined(query: str) -> None:
+    asked = stated(query, lines_per_order=50)
+    made, without = plan(asked), plan(asked, without=[RULE])
+    assert taken(made)
+    assert not taken(without)
+    assert made.cost < without.cost
+    made.memo.check()
+
+
+@pytest.mark.parametrize("query", [BY_ORDER, BY_NATION])
+def test_what_has_one_row_for_each_key_is_joined_as_it_is(query: str) -> None:
+    asked = stated(query, lines_per_order=1)
+    made = plan(asked)
+    assert not taken(made)
+    assert made.cost == plan(asked, without=[RULE]).cost
+
+
+def summed(memo: Memo, kind: str) -> set[frozenset[str]]:
+    """The sources of relations of which partial sums are used below joins."""
+    refs = {
+        ref
+        for group in memo.groups()
+        for member in group.members
+        if member.rule == RULE
+        for ref in member.refs
+        if ref.trait.kind == kind
+    }
+    return {frozenset(scan.source for scan in ref.tvr.node.scans()) for ref in refs}
+
+
+def explored(query: str, changed: str) -> Memo:
+    memo = Memo(frozenset(changed), *rules_of(METHODS))
+    memo.explore([memo.ref(bound(query), ROWS), memo.ref(bound(query), ROWS, old=True)])
+    memo.check()
+    return memo
+
+
+def test_one_side_or_both_are_summed_up_and_their_changes() -> None:
+    memo = explored(BY_ORDER, "rt")
+    assert summed(memo, SUMS) == summed(memo, SUMS_CHANGED) == {frozenset("r"), frozenset("t")}
+
+
+def test_what_a_change_is_joined_with_is_summed_up_joined_already() -> None:
+    """The products of partial sums that higher-order maintenance keeps."""
+    memo = explored(BY_NATION, "r")
+    assert frozenset("tu") in summed(memo, SUMS)
+    assert summed(memo, SUMS_CHANGED) == {frozenset("r")}
+
+
+def test_partial_sums_are_kept_for_what_they_are_joined_with_later() -> None:
+    """Lines are there before their orders: they are summed up while that is cheap."""
+    asked = stated(BY_ORDER, lines_per_order=50)
+    late = {
+        "r": Arrival(LINES, (Change(),)),
+        "t": Arrival(0.0, (Change(inserts=LINES / 50),)),
+    }
+    asked = Problem(asked.query, late, (0.1, 1.0), known=asked.known)
+    made = plan(asked)
+    assert 1 in taken(made)
+    (first, last) = unfold(made.solution)
+    assert [r.name for saved in first.saves for r in saved.relation.scans()] == ["r"]
+    (saved,) = first.saves
+    assert any(isinstance(node, Aggregate) for node in saved.relation.walk())
+    assert last.result is not None
+    assert {scan.name for scan in last.result.scans()} == {saved.name, "t"}
+
+
+def sums_of(memo: Memo, source: str) -> list[Aggregate]:
+    """The aggregates of a source alone that are put below joins."""
+    nodes = {g.ref.tvr.node for g in memo.groups() if g.ref.trait.kind == SUMS}
+    return [
+        node
+        for node in nodes
+        if isinstance(node, Aggregate) and {s.source for s in node.scans()} == {source}
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", ["CAST(r.s AS INT)", "r.a * r.b", "CAST(r.b AS DECIMAL(35, 2))"], ids=str
+)
+def test_what_may_raise_or_has_no_room_is_not_summed_up_below(value: str) -> None:
+    memo = explored(f"SELECT t.c, SUM({value}) AS n FROM r JOIN t ON r.a = t.a GROUP BY t.c", "rt")
+    assert all(not node.aggs for node in sums_of(memo, "r"))
+
+
+def test_sums_of_doubles_stay_where_they_are() -> None:
+    memo = explored(
+        "SELECT t.c, SUM(CAST(r.b AS DOUBLE)) AS n FROM r JOIN t USING (a) GROUP BY t.c", "rt"
+    )
+    assert not memo.fired[RULE]
+
+
+def test_values_without_a_partner_are_not_looked_at(
+    engine: LocalEngine, rng: random.Random
+) -> None:
+    """A text that is no number stands in a row that the join drops."""
+    query = bound("SELECT t.c, SUM(CAST(r.s AS INT)) AS n FROM r JOIN t ON r.a = t.a GROUP BY t.c")
+    given, _ = random_tables(rng)
+    given["r" + NOW] = log(Counter({(1, 1, "7"): 3, (2, 1, "none"): 1}), SCHEMAS["r"])
+    given["t" + NOW] = log(Counter({(1, 5): 2, (3, 5): 1}), SCHEMAS["t"])
+    for changed in ("r", "t"):
+        for time in ("@old", "@new"):
+            given[changed + time] = given[changed + NOW]
+        given[changed + "@change"] = log(Counter(), SCHEMAS[changed])
+    memo = Memo(frozenset("rt"), *rules_of(METHODS))
+    wanted: Ref = memo.ref(query, ROWS)
+    memo.explore([wanted])
+    for _ in range(6):
+        found: Relation = Extraction(memo, by_chance(memo, rng)).of(wanted)
+        assert evaluate(engine, found, given) == Counter({(5, 42): 1})
+
+
+def test_a_rule_to_leave_out_is_one_of_those_there_are() -> None:
+    with pytest.raises(UserError, match="sums_above"):
+        plan(stated(BY_ORDER, 50), without=["sums_above"])
