@@ -208,6 +208,25 @@ def test_a_part_whose_file_is_gone_is_made_anew_with_its_view(db: Warehouse) -> 
     assert db.verify("v").equal
 
 
+def test_equal_parts_that_nobody_shares_are_two(db: Warehouse) -> None:
+    """Of equal views without sharing; and they stay so when they are planned again."""
+    for name in ("v", "w"):
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {NESTED}")
+    dag = cut(queries(db), sharing=False)
+    zero = dict.fromkeys(dag.roots, 0.0)
+    found = Found({p: 2 for s in dag.subplans for p in s.paths}, 0.0, zero, zero)
+    for _ in range(2):
+        ids = parts.Ids(db.catalog.snapshot())
+        forms = parts.forms(dag, found, {}, ids)
+        parts.apply(db._house, forms)
+        assert len({part.id for part in forms.parts}) == 2
+    assert len(db.catalog.snapshot().parts()) == 2
+    db.sql("INSERT INTO r VALUES (1, 1, 'x'), (2, 1, 'x')")
+    db.refresh()
+    assert db.verify("v").equal
+    assert db.verify("w").equal
+
+
 def test_status_tells_the_parts_of_a_view(db: Warehouse) -> None:
     views_of(db, NESTED)
     parts.apply(db._house, at_paces(db, 4, 1))

@@ -73,14 +73,19 @@ class Forms:
 
 class Ids:
     """The ids of parts by what they compute: of those that there are, and of those to come. Who
-    calls for the same part, in one rhythm or another, means the same one."""
+    calls for the same part, in one rhythm or another, means the same one; who calls for it twice
+    in one plan, where nothing is shared, means two."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._known = {part.form: part.id for part in snapshot.parts()}
+        self._known: dict[str, list[str]] = {}
+        for part in snapshot.parts():
+            self._known.setdefault(part.form, []).append(part.id)
 
-    def of(self, text: str) -> str:
-        """That of a part."""
-        return self._known.setdefault(text, new_id("p"))
+    def of(self, text: str, number: int = 0) -> str:
+        """That of a part, or of another one like it."""
+        own = self._known.setdefault(text, [])
+        own += [new_id("p") for _ in range(number + 1 - len(own))]
+        return own[number]
 
 
 def forms(dag: Dag, found: Found, expected: Mapping[str, float], ids: Ids) -> Forms:
@@ -130,7 +135,8 @@ class _Forming:
         text = to_text(relation)
         every = {scan.source: self._every(number, scan.source, pace) for scan in relation.scans()}
         views = tuple(sorted(self._dag.subplans[number].queries))
-        return Part(self._ids.of(text), relation, pace, every, views)
+        alike = sum(part.text == text for part in self._parts.values())
+        return Part(self._ids.of(text, alike), relation, pace, every, views)
 
     def _every(self, number: int, source: str, pace: int) -> float:
         own = {p.id: n for n, p in self._parts.items()}
