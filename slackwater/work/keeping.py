@@ -22,7 +22,7 @@ from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN
 from slackwater.tvr.maintenance import Maintenance, is_repeatable, keeping
 from slackwater.work.goals import AUTO, refresh_mode
 from slackwater.work.keeper import Decision
-from slackwater.work.room import Room, budget_of
+from slackwater.work.room import Room, budget_of, left_for, shared_bytes, taken_by
 from slackwater.work.stakes import Stakes
 from slackwater.work.state_bytes import FILE_BYTES
 
@@ -33,8 +33,9 @@ NOTHING = Decision(frozenset(), None, ())
 
 
 def kept_under_budget(upkeep: Upkeep, plan: Maintenance, anew: bool) -> Keeping | None:
-    """What a view keeps; None where it has no budget. `anew`: all states would have to be built."""
-    budget = budget_of(upkeep.world, upkeep.view)
+    """What a view or a part keeps; None where there is no budget. `anew`: all states would have to
+    be built."""
+    budget = left_for(upkeep.world, upkeep.view)
     return None if budget is None else Keeping(upkeep, plan, budget, anew)
 
 
@@ -44,7 +45,7 @@ class Keeping:
 
     upkeep: Upkeep
     plan: Maintenance
-    budget: int
+    budget: int  # what others leave of that of the view, or of the views that it is a part of
     anew: bool
     serves: bool = False
     """Is following changes with what is stored cheaper now than computing anew without states? Told
@@ -124,12 +125,13 @@ class Keeping:
         rows, stored = self._stakes.rows.values(), self._stakes.bytes.stored
         known = sorted(self.upkeep.known)
         coming = [r.change.rows for r in rows]
-        sizes = [*(r.before for r in rows), *coming, *map(stored, known)]
+        sizes = [*(r.before for r in rows), *coming, *map(stored, known), self.budget]
         parts = self.upkeep.world.house.keeper.joined_parts
         how = (anew, self._follows, parts, round(log2(self._serving(anew))))
         changing = tuple(n > 0 for n in coming)
         misses = self.upkeep.world.house.experience.misses(self.upkeep.view.name)
-        equal = (self.upkeep.query, self.budget, how, misses, changing, tuple(known))
+        said = budget_of(self.upkeep.world, self.upkeep.view)
+        equal = (self.upkeep.query, said, how, misses, changing, tuple(known))
         return equal, tuple(float(size) for size in sizes)
 
     def _best(self, anew: bool, equal: Hashable, alike: tuple[float, ...]) -> Decision:
@@ -140,8 +142,17 @@ class Keeping:
         )
         return Decision(states, equal, alike, seconds, without)
 
-    def fitting(self, measured: Mapping[str, float]) -> frozenset[str]:
-        """Of the states that there are now, by signature with their bytes, those that stay."""
+    def settle(self, measured: Mapping[str, float]) -> frozenset[str]:
+        """Of the states that there are now, by signature with their bytes, those that stay; what
+        they take is not there for others of the same run."""
+        world, view = self.upkeep.world, self.upkeep.view
+        with world.settling:
+            self.budget = min(self.budget, left_for(world, view) or 0)
+            kept = self._fitting(measured)
+            world.kept[view.id] = sum(measured[s] for s in kept)
+        return kept
+
+    def _fitting(self, measured: Mapping[str, float]) -> frozenset[str]:
         if sum(measured.values()) <= self.budget:
             return frozenset(measured)
         for anew in (False, True):
@@ -168,15 +179,22 @@ class Keeping:
 
     # -- telling
 
+    @property
+    def _said(self) -> int:
+        """The budget of a view; of a part, what its views leave it."""
+        said = budget_of(self.upkeep.world, self.upkeep.view)
+        return self.budget if said is None or self.upkeep.view.part else said
+
     def room(self, method: str) -> Room:
         """What the next refresh keeps, by a method, as far as one can tell."""
-        taken = sum(self._stakes.bytes.stored(s) for s in self.upkeep.known)
+        shared = round(shared_bytes(self.upkeep.world, self.upkeep.view))
+        taken = round(taken_by(self.upkeep.world, self.upkeep.view)) + shared
         plan = self.next if method == INCREMENTAL else self.afresh
         kept = {s.node.digest(): s.name for s in plan.kept} if method != PLAIN else {}
         sizes = self._sizes(method == FULL) if kept else {}
         states = tuple((name, round(sizes[s].bytes)) for s, name in kept.items() if s in sizes)
         gone = tuple(known.kind for s, known in self.upkeep.known.items() if s not in kept)
-        return Room(self.budget, round(taken), states, gone)
+        return Room(self._said, taken, states, gone, shared)
 
     def told(
         self, measured: Mapping[str, float], kept: Collection[str], mode: str
@@ -187,7 +205,7 @@ class Keeping:
         names = {s: known.kind for s, known in self.upkeep.known.items()} | names
         gone = [s for s in dict.fromkeys([*self.upkeep.known, *measured]) if s not in kept]
         return {
-            "budget": self.budget,
+            "budget": self._said,
             "bytes": round(sum(size for s, size in measured.items() if s in kept)),
             "kept": [names[s] for s in measured if s in kept],
             "dropped": [names[s] for s in gone],

@@ -20,6 +20,7 @@ from slackwater.work.house import House
 from slackwater.work.obstacles import obstacles
 from slackwater.work.parts import PACE, views_of
 from slackwater.work.reasons import Why, why, whys
+from slackwater.work.room import parts_of, shared_bytes, taken_by
 from slackwater.work.world import World
 
 
@@ -192,8 +193,8 @@ def _view_status(house: House, world: World, view: View, accounts: Accounts) -> 
         },
         "states": states,
         "reasons": [asdict(w) for w in _obstacles(world, view)],
-        "parts": [_part_status(world, p) for p in world.snapshot.parts() if _is_of(p, view)],
-        **accounts.of(world, view, sum(s["bytes"] for s in states)),
+        "parts": [_part_status(world, p) for p in parts_of(world, view)],
+        **accounts.of(world, view, round(taken_by(world, view) + shared_bytes(world, view))),
     } | _sums(house, world.segments(view.id))
 
 
@@ -203,10 +204,6 @@ def _obstacles(world: World, view: View) -> list[Why]:
         return obstacles(world, view)
     except SlackwaterError as error:
         return [why("NOT_UNDERSTOOD", str(error).partition("\n")[0])]
-
-
-def _is_of(part: View, view: View) -> bool:
-    return view.name in views_of(part)
 
 
 def _part_status(world: World, part: View) -> dict[str, Any]:
@@ -220,6 +217,7 @@ def _part_status(world: World, part: View) -> dict[str, Any]:
         "rows": sum(s.rows for s in segments),
         "bytes": sum(s.bytes for s in segments),
         "segments": len(segments),
+        "state_bytes": round(taken_by(world, part)),
     }
 
 

@@ -291,7 +291,7 @@ class Upkeep:
             return done
         ids = self._left(done.updates)
         measured = {s: sum(x.bytes for x in self.interval.segments(i, NEW)) for s, i in ids.items()}
-        kept = self.keeping.fitting(measured)
+        kept = self.keeping.settle(measured)
         gone = {ids[s] for s in ids if s not in kept}
         updates = [u for u in done.updates if _id(u) not in gone]
         updates += [Drop(s.id) for s in self.known.values() if s.id in gone]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from slackwater.algebra.relation import Relation, Scan
@@ -59,6 +60,10 @@ class World:
         self.given: dict[str, Given] = {}
         self.held: Mapping[str, frozenset[str]] = {}
         """By view, sources that stay as it last read them."""
+        self.kept: dict[str, float] = {}
+        """By view or part, the bytes of states that it keeps after this run, once that is settled,
+        which one does after the other."""
+        self.settling = Lock()
         self._files: dict[str, tuple[parquet.File, ...]] = {}
 
     def context(self, now: datetime | None = None, view: View | None = None) -> Context:
