@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.problems import Bound, bound_queries, problem
 from slackwater.planner.costs import Seconds
@@ -22,6 +23,8 @@ from slackwater.tvr.memo import Member, Memo, Tvr
 OnStage = Callable[[str, int, int], None]
 SHOWN = ("q10", "q40")
 """Queries of which a plan of each method is taken out of the memo."""
+SAME = 1e-6
+"""Costs that differ by less are equal."""
 FIRST = 3
 """Points of such a plan, at most."""
 
@@ -41,6 +44,8 @@ class Settings:
     """Rely on the keys and references of TPC-DS; the paper does not."""
     full_search: float = 0.0
     """Seconds for the search without any speed-up, of which is told what they lose; 0: none."""
+    each_off: float = 0.0
+    """Seconds for the search without one of the speed-ups, for each in turn; 0: none."""
 
 
 def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
@@ -54,7 +59,8 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
             begun = time.perf_counter()
             made = _planned(query, settings)
             line = _line(name, made, time.perf_counter() - begun)
-            lines.append(line | _lost(made, settings.full_search))
+            line |= _lost(made, settings.full_search)
+            lines.append(line | _each_off(name, query, settings))
             for memo in made.memos:
                 fired += memo.fired
             if name in SHOWN:
@@ -64,6 +70,7 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
         "queries": lines,
         "fired": dict(fired.most_common()),
         "extracted": extracted,
+        "speedups": speedups_of(lines),
     }
 
 
@@ -102,16 +109,69 @@ def _lost(made: Plan, seconds: float) -> dict[str, Any]:
     return {"full_search": found, "lost": None if found is None else made.cost / found - 1}
 
 
-def _in_time(work: Callable[[], float], seconds: float) -> float | None:
+T = TypeVar("T")
+
+
+def _in_time(work: Callable[[], T], seconds: float) -> T | None:
     """What some work gives, in a process of its own that can be ended."""
     context = get_context("fork")
     receiving, sending = context.Pipe(duplex=False)
     process = context.Process(target=lambda: sending.send(work()))
     process.start()
-    found: float | None = receiving.recv() if receiving.poll(seconds) else None
+    found: T | None = receiving.recv() if receiving.poll(seconds) else None
     process.terminate()
     process.join()
     return found
+
+
+# -- what each speed-up by itself brings, and loses
+
+OFF = {
+    "pruning": {"pruned": False},
+    "symmetry": {"symmetric": False},
+    "left-deep merges": {"left_deep": False},
+    "prompt work": {"prompt": False},
+}
+
+
+def _each_off(name: str, query: Bound, settings: Settings) -> dict[str, Any]:
+    """The same with one speed-up less, for each: what was found, or None where that did not end in
+    time."""
+    if not settings.each_off:
+        return {}
+
+    def work(speedups: Speedups) -> dict[str, Any]:
+        begun = time.perf_counter()
+        made = _planned(query, replace(settings, speedups=speedups))
+        return _line(name, made, time.perf_counter() - begun)
+
+    found = {"none": _in_time(partial(work, settings.speedups), settings.each_off)}
+    for what, off in OFF.items():
+        less = partial(work, replace(settings.speedups, **off))
+        found[what] = _in_time(less, settings.each_off)
+    return {"without": found}
+
+
+def speedups_of(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By what is switched off: over the queries for which that search ended in time, as multiples
+    of what it is with all of them; by how much plans are dearer with it, and where it is most."""
+    told = []
+    for what in OFF if lines and "without" in lines[0] else ():
+        both = [(line["without"]["none"], line["without"][what]) for line in lines]
+        ended = [(fast, slow) for fast, slow in both if fast is not None and slow is not None]
+        entry: dict[str, Any] = {"off": what, "queries": len(lines), "ended": len(ended)}
+        for figure in ("seconds", "groups", "expressions", "rules_fired"):
+            with_it, without = (sum(pair[i][figure] for pair in ended) for i in (0, 1))
+            entry[figure] = without
+            entry[f"{figure}_ratio"] = without / with_it if with_it else None
+        lost = {slow["query"]: fast["cost"] / slow["cost"] - 1 for fast, slow in ended}
+        worst = max(lost, key=lambda query: lost[query], default=None)
+        entry["dearer"] = sum(share > SAME for share in lost.values())
+        entry["cheaper"] = sum(share < -SAME for share in lost.values())
+        entry["most_lost"] = max(0.0, lost[worst]) if worst else None
+        entry["worst"] = worst
+        told.append(entry)
+    return told
 
 
 # -- plans of each method, out of the memo of all

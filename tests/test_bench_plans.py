@@ -61,6 +61,40 @@ def test_a_full_search_that_does_not_end_in_time_says_nothing(tmp_path: Path) ->
     assert "did not end in time" in done.output
 
 
+def test_each_speedup_is_switched_off_by_itself(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    asked = ["--queries", "q93,q96", "--speedups", "--limit", "100", "--json", str(file)]
+    done = CliRunner().invoke(app, ["bench", "planning", *asked])
+    assert done.exit_code == exits.OK, done.output
+    told = json.loads(file.read_text())
+    found = {line["off"]: line for line in told["speedups"]}
+    assert set(found) == set(planning.OFF)
+    for line in found.values():
+        assert (line["ended"], line["queries"]) == (2, 2)
+        assert line["dearer"] + line["cheaper"] <= 2
+        assert line["most_lost"] < 0.05
+    assert found["symmetry"]["groups_ratio"] == 2.0  # one memo for each interval
+    assert found["pruning"]["rules_fired_ratio"] >= 1.0
+    assert found["left-deep merges"]["groups_ratio"] == 1.0  # it is about times, not relations
+    for line in told["queries"]:
+        assert set(line["without"]) == {"none", *planning.OFF}
+        assert line["without"]["none"]["cost"] == pytest.approx(line["cost"])
+    assert "switched off" in done.output
+
+
+def test_searches_that_do_not_end_are_not_compared() -> None:
+    fast = {"query": "q1", "seconds": 1.0, "groups": 10, "expressions": 20, "cost": 2.2}
+    slow = {**fast, "seconds": 3.0, "groups": 15, "cost": 2.0}
+    without = dict.fromkeys(planning.OFF) | {"none": fast, "pruning": slow}
+    for some in (fast, slow):
+        some["rules_fired"] = 5
+    pruning, *others = planning.speedups_of([{"query": "q1", "without": without}])
+    assert (pruning["ended"], pruning["seconds_ratio"], pruning["groups_ratio"]) == (1, 3.0, 1.5)
+    assert (pruning["dearer"], pruning["worst"]) == (1, "q1")
+    assert pruning["most_lost"] == pytest.approx(0.1)
+    assert [line["ended"] for line in others] == [0, 0, 0]
+
+
 def test_every_way_is_tried_on_the_same_state() -> None:
     told = choice.run(FEW)
     asked = [(line["query"], line["change"]) for line in told["lines"]]

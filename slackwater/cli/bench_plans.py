@@ -31,6 +31,12 @@ def planning(
     full_search: Annotated[
         float, typer.Option(min=0, help="Seconds for the search that leaves nothing out.")
     ] = 0.0,
+    speedups: Annotated[
+        bool, typer.Option("--speedups", help="Also with each speed-up switched off by itself.")
+    ] = False,
+    limit: Annotated[
+        float, typer.Option(min=0.001, help="Seconds for each such search; see --speedups.")
+    ] = 20.0,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """How long it takes to plan TPC-DS queries over several runs, with all methods."""
@@ -39,14 +45,14 @@ def planning(
     from bench.planning import Settings, run
     from slackwater.planner.plan import Speedups
 
-    speedups = Speedups(pruning, symmetry, left_deep, prompt)
     settings = Settings(
         queries=names(queries),
         points=points,
         scenario=scenario,
-        speedups=speedups,
+        speedups=Speedups(pruning, symmetry, left_deep, prompt),
         keys=keys,
         full_search=full_search,
+        each_off=limit if speedups else 0.0,
     )
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
     print_table(own.out, table(*_plans(told)))
@@ -56,6 +62,8 @@ def planning(
         own.out.print(f"80% within {most:.2f} s, all within {taken[-1]:.2f} s")
     if full_search:
         own.out.print(_quality(told["queries"]))
+    if speedups:
+        print_table(own.out, table(*_speedups(told)))
     print_table(own.out, table(["rule", "fired"], [list(item) for item in told["fired"].items()]))
     for query, steps in told["extracted"].items():
         each = ", ".join(f"{method} ({count} steps)" for method, count in steps.items())
@@ -73,6 +81,27 @@ def _quality(lines: list[dict[str, Any]]) -> str:
         f"The full search ended for {len(compared)} of {len(lines)} queries; plans are dearer with "
         f"the speed-ups for {dearer}, at most by {max(0.0, worst['lost']):.2%} ({worst['query']})"
     )
+
+
+def _speedups(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """What each speed-up by itself brings, and what it loses."""
+    columns = ["switched off", "ended", "planning, s", "groups", "expressions", "rules fired"]
+    rows = []
+    for line in told["speedups"]:
+        row = [line["off"], f"{line['ended']} of {line['queries']}"]
+        if not line["ended"]:
+            rows.append([*row, *["-"] * 7])
+            continue
+        for figure, form in (
+            ("seconds", ".2f"),
+            ("groups", ","),
+            ("expressions", ","),
+            ("rules_fired", ","),
+        ):
+            row.append(f"{line[figure]:{form}} (× {line[f'{figure}_ratio']:.2f})")
+        most = f"{line['most_lost']:.2%} ({line['worst']})" if line["dearer"] else "-"
+        rows.append([*row, line["dearer"], most, line["cheaper"]])
+    return [*columns, "plans dearer with it", "by at most", "cheaper with it"], rows
 
 
 def _plans(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
