@@ -42,6 +42,10 @@ PARTS = ("late", "budgets", "prediction", "deletes", "injected", "cleaning")
 LATE = (0.09, 0.009, 0.001)
 FRACTIONS = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 WRONG = 30.0
+SIZES = {"small": 0.01, "large": 0.3}
+GOING = (0.0, 0.25, 0.5, 0.75, 1.0)
+INJECTED = {"every table": CHANGING, "lineitem": ("lineitem",), "orders": ("orders",)}
+"""What changes, where parts of joins are kept or not."""
 OF_Q8 = ("lineitem", "orders", "part", "customer", "supplier")
 """The tables of q8 that change, the largest first."""
 CLEANED = ("supplier", "customer", "part", "orders", "lineitem")
@@ -58,6 +62,8 @@ class Settings:
     queries: tuple[str, ...] = QUERIES
     cleaning_batches: int = 4
     """Batches for each table that is cleaned."""
+    engine: str = "local"
+    spark_master: str = "local[*]"
     seed: int = 7
     data: Path | None = None
 
@@ -98,6 +104,7 @@ class _Bench:
         """Everything."""
         return {
             "sf": self.settings.scale,
+            "engine": self.settings.engine,
             "seed": self.settings.seed,
             "cores": os.cpu_count(),
             "machine": platform.platform(),
@@ -132,21 +139,32 @@ class _Bench:
         self._found["budgets"] = lines
 
     def prediction(self) -> None:
-        """000, 5.4.4: sizes wrong by a factor of 30, and too many or too few tables."""
-        lines = []
+        """000, 5.4.4: sizes wrong by a factor of 30, at every budget, and too many or too few
+        tables."""
+        lines: list[dict[str, Any]] = []
         for query in self.settings.among(("q8",)):
-            for name, share in (("small", 0.01), ("large", 0.3)):
-                stream = only(self._arriving((share / 3,) * 3), OF_Q8)
-                factor = WRONG if name == "small" else 1 / WRONG
-                ways = (
-                    Way(ANEW),
-                    Way("right", ROOM),
-                    Way("wrong", ROOM, predicts=_times(factor)),
-                )
-                samples = self._play(f"prediction {name}", stream, (query,), ways)
-                lines.append(_line(samples, query, ways) | {"change": name})
+            for name, share in SIZES.items():
+                lines += self._sizes(query, name, share)
             lines += self._tables(query)
         self._found["prediction"] = lines
+
+    def _sizes(self, query: str, name: str, share: float) -> Iterator[dict[str, Any]]:
+        """One change, expected rightly and wrongly, at parts of the bytes that all states take."""
+        stream = only(self._arriving((share,)), OF_Q8)
+        factor = WRONG if name == "small" else 1 / WRONG
+        probe = (Way(ANEW), Way("all", ROOM, everything=True))
+        samples = self._play(f"prediction {name}", stream, (query,), probe)
+        most = max(s.state_bytes for s in samples)
+        rooms = {f"{fraction:g}": f"{int(fraction * most)} B" for fraction in FRACTIONS}
+        rooms["unlimited"] = ROOM
+        ways = [Way(f"right {at}", room) for at, room in rooms.items()]
+        ways += [Way(f"wrong {at}", room, predicts=_times(factor)) for at, room in rooms.items()]
+        samples = self._play(f"prediction {name}", stream, (query,), (Way(ANEW), *ways))
+        found = _line(samples, query, (Way(ANEW), *ways))
+        for at in rooms:
+            own = {"right": found[f"right {at}"], "wrong": found[f"wrong {at}"]}
+            told = {"query": query, ANEW: found[ANEW], **own, "all_bytes": most}
+            yield told | {"change": f"{name}, room {at}", "room": at}
 
     def _tables(self, query: str) -> Iterator[dict[str, Any]]:
         for count in range(1, len(OF_Q8) + 1):
@@ -164,7 +182,7 @@ class _Bench:
     def deletes(self) -> None:
         """000, 5.4.7: of a change of 1%, a part goes."""
         lines = []
-        for going in (0.0, 0.25, 0.5):
+        for going in GOING:
             ways = (Way(ANEW), Way("all", ROOM, everything=True), Way("budget", ROOM))
             stream = self._arriving((0.01, 0.01), going)
             samples = self._play(f"deletes {going:.0%}", stream, self.settings.queries, ways)
@@ -174,15 +192,15 @@ class _Bench:
         self._found["deletes"] = lines
 
     def injected(self) -> None:
-        """000, 5.4.6: with the parts of joins to choose from, and with sums and rows alone; one
-        table changes at a time."""
+        """000, 5.4.6: with the parts of joins to choose from, and with sums and rows alone; all
+        tables change, or one at a time."""
         lines = []
         ways = (Way(ANEW), Way("without", ROOM, joined_parts=False), Way("with", ROOM))
-        for table in ("lineitem", "orders"):
-            stream = only(self._arriving((0.01, 0.01)), (table,))
-            queries = self.settings.among(MANY_JOINS)
-            samples = self._play(f"injected {table}", stream, queries, ways)
-            lines += [_line(samples, query, ways) | {"changes": table} for query in queries]
+        queries = self.settings.among(MANY_JOINS)
+        for name, tables in INJECTED.items():
+            stream = only(self._arriving((0.01, 0.01)), tables)
+            samples = self._play(f"injected {name}", stream, queries, ways)
+            lines += [_line(samples, query, ways) | {"changes": name} for query in queries]
         self._found["injected"] = lines
 
     def cleaning(self) -> None:
@@ -210,7 +228,16 @@ class _Bench:
         data = self.settings.data or corpus.data_folder()
         data.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=data, prefix="bench-") as folder:
-            trial = Trial(Path(folder), stream, queries, ways, self._stage, label).run()
+            trial = Trial(
+                Path(folder),
+                stream,
+                queries,
+                ways,
+                self._stage,
+                label,
+                self.settings.engine,
+                self.settings.spark_master,
+            ).run()
         self._problems += trial.problems
         self._refreshes += len(trial.samples)
         return trial.samples
@@ -226,26 +253,26 @@ class _Bench:
         each = {
             "late": 4 * count,
             "budgets": 6 * count,
-            "prediction": 8 + 9 * 4,
-            "deletes": 9 * count,
-            "injected": 6 * len(self.settings.among(MANY_JOINS)),
+            "prediction": 2 * 2 * 2 + 9 * 4,
+            "deletes": 3 * len(GOING) * count,
+            "injected": 3 * len(INJECTED) * len(self.settings.among(MANY_JOINS)),
             "cleaning": 1 + len(CLEANED) * self.settings.cleaning_batches,
         }
         return sum(each[what] for what in self.settings.what)
 
 
 def _times(factor: float) -> Callable[[Sizes], Sizes]:
-    return lambda sizes: {table: rows * factor for table, rows in sizes.items()}
+    return lambda sizes: {table: change.times(factor) for table, change in sizes.items()}
 
 
 def _every(sizes: Sizes) -> Sizes:
     """All tables are expected to change as much as the one that changes least does."""
-    some = min(rows for rows in sizes.values() if rows)
-    return {table: sizes.get(table) or some for table in CHANGING}
+    some = min((change for change in sizes.values() if change.rows), key=lambda c: c.rows)
+    return {table: change if change.rows else some for table, change in sizes.items()}
 
 
 def _few(tables: Sequence[str]) -> Callable[[Sizes], Sizes]:
-    return lambda sizes: {table: rows for table, rows in sizes.items() if table in tables}
+    return lambda sizes: {table: change for table, change in sizes.items() if table in tables}
 
 
 def _line(samples: Sequence[Sample], query: str, ways: Sequence[Way]) -> dict[str, Any]:

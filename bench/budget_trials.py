@@ -8,7 +8,6 @@ the same rows as the one that is computed anew.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ import slackwater
 from bench import corpus
 from bench.row_changes import RowBatch, RowStream, make_row_stream
 from bench.streams import apply, load
+from bench.warming import Timer
 from slackwater.catalog.model import View
 from slackwater.engine.compare import compare
 from slackwater.stats.rows import Change
@@ -30,8 +30,8 @@ CHANGING = ("supplier", "customer", "part", "partsupp", "orders", "lineitem")
 """All but region and nation."""
 ANEW = "recompute"
 Stage = Callable[[str], None]
-Sizes = Mapping[str, float]
-"""By table, the rows that come."""
+Sizes = Mapping[str, Change]
+"""By table, the rows that come and go."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Told:
         """By source."""
         snapshot = self.db._house.catalog.snapshot()
         names = {id: snapshot.get(id).name for id in view.depends}
-        return {id: Change(inserts=self.sizes.get(name, 0.0)) for id, name in names.items()}
+        return {id: self.sizes.get(name, Change()) for id, name in names.items()}
 
 
 @dataclass
@@ -99,6 +99,8 @@ class Trial:
     ways: Sequence[Way]
     stage: Stage
     label: str = ""
+    engine: str = "local"
+    spark_master: str = "local[*]"
     samples: list[Sample] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     _houses: dict[str, tuple[slackwater.Warehouse, Told]] = field(default_factory=dict)
@@ -132,7 +134,12 @@ class Trial:
                 db.sql(f"CREATE MATERIALIZED VIEW {name} WITH ({way.options}) AS {texts[query]}")
 
     def _connect(self) -> slackwater.Warehouse:
-        return slackwater.connect(self.folder / "warehouse", placement="local", compact=False)
+        return slackwater.connect(
+            self.folder / "warehouse",
+            placement=self.engine,
+            spark_master=self.spark_master,
+            compact=False,
+        )
 
     def _changes(self, number: int) -> dict[str, Any]:
         found = self.stream.change(self.stream.batches[number - 1])
@@ -141,7 +148,7 @@ class Trial:
     def _sizes(self, number: int) -> Sizes:
         batch = self.stream.batches[number - 1]
         return {
-            table: float(len(batch.inserted[table]) + len(batch.deleted[table]))
+            table: Change(inserts=len(batch.inserted[table]), deletes=len(batch.deleted[table]))
             for table in batch.inserted
         }
 
@@ -163,9 +170,9 @@ class Trial:
     ) -> tuple[Way, dict[str, Any]]:
         db, told = self._houses[way.name]
         told.sizes = way.predicts(coming)
-        cpu, begun = time.process_time(), time.perf_counter()
+        timer = Timer(db)
         (report,) = db.refresh(_name(query, way))
-        seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
+        seconds, cpu = timer.read()
         states = report.states or {}
         return way, {
             "query": query,

@@ -13,6 +13,9 @@ from bench.budget_chart import page
 from bench.budget_trials import ANEW
 from slackwater.cli.app import app
 from slackwater.errors import UserError
+from slackwater.stats.rows import Change
+
+ALL = "unlimited"
 
 
 def test_late_data_and_budgets() -> None:
@@ -36,11 +39,43 @@ def test_late_data_and_budgets() -> None:
 def test_wrong_expectations_deletes_and_parts_are_exact() -> None:
     told = budget.run(budget.Settings(0.01, ("prediction", "deletes", "injected"), ("q8",)))
     assert told["exact"], told["problems"]
-    changes = [line["change"] for line in told["prediction"]]
-    assert changes[:3] == ["small", "large", "all expected, 1 change"]
-    assert len(changes) == 2 + 5 + 4
-    assert [line["going"] for line in told["deletes"]] == [0.0, 0.25, 0.5]
-    assert {line["changes"] for line in told["injected"]} == {"lineitem", "orders"}
+    sizes = [line for line in told["prediction"] if "room" in line]
+    assert [line["room"] for line in sizes] == 2 * [*(f"{f:g}" for f in budget.FRACTIONS), ALL]
+    for line in sizes:
+        most = line["all_bytes"] * (1e12 if line["room"] == ALL else float(line["room"]))
+        assert max(line["right"]["state_bytes"], line["wrong"]["state_bytes"]) <= most
+    others = [line["change"] for line in told["prediction"] if "room" not in line]
+    assert others[0] == "all expected, 1 change"
+    assert len(others) == 5 + 4
+    assert [line["going"] for line in told["deletes"]] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert {line["changes"] for line in told["injected"]} == set(budget.INJECTED)
+
+
+def test_what_is_expected_is_told_with_what_goes() -> None:
+    coming = {"lineitem": Change(inserts=30, deletes=10), "orders": Change()}
+    assert budget._times(2.0)(coming)["lineitem"] == Change(inserts=60, deletes=20)
+    assert budget._every(coming)["orders"] == coming["lineitem"]
+    assert budget._few(("orders",))(coming) == {"orders": Change()}
+
+
+def test_deletes_alone_and_parts_of_joins_by_the_command(tmp_path: Path) -> None:
+    figures = tmp_path / "told.json"
+    command = "bench budget --sf 0.01 --what deletes,injected --queries q3".split()
+    done = CliRunner().invoke(app, [*command, "--json", str(figures)])
+    assert done.exit_code == 0, done.output
+    told = json.loads(figures.read_text())
+    assert told["exact"]
+    assert [line["going"] for line in told["deletes"]][-1] == 1.0
+    assert "q3, every table changes" in done.output
+
+
+@pytest.mark.spark
+def test_states_on_spark(spark: object) -> None:
+    told = budget.run(budget.Settings(0.01, ("late",), ("q6",), engine="spark"))
+    assert told["exact"], told["problems"]
+    assert told["engine"] == "spark"
+    (late,) = told["late"]
+    assert late["all"]["modes"] == ["incremental"] * 3
 
 
 def test_cleaning_by_the_command(tmp_path: Path) -> None:
