@@ -67,6 +67,14 @@ Relief = Callable[[Solution, tuple[str, ...]], Sequence[float]]
 
 
 @dataclass(frozen=True)
+class Start:
+    """Where the search may begin, too: the engines of runs, and what is kept in which."""
+
+    names: tuple[str, ...]
+    kept: tuple[tuple[Timed, int], ...]
+
+
+@dataclass(frozen=True)
 class Placed:
     """A plan, where each of its runs goes, and what that costs altogether."""
 
@@ -88,13 +96,20 @@ def placed(
     engines: Sequence[Engine],
     wanted: dict[int, Timed],
     relief: Relief | None = None,
+    start: Start | None = None,
 ) -> Placed:
     """The cheapest plan for some relations, each wanted in a run, over all runs and engines, less
     what its layout spares."""
-    graph = Graph(timeline, [e.costs for e in engines], wanted.values(), wanted)
+    kept = () if start is None else start.kept
+    every = [*wanted.values(), *(timed for timed, _ in kept)]
+    asked = {*wanted, *(run for _, run in kept)}
+    graph = Graph(timeline, [e.costs for e in engines], every, asked)
     keys = tuple((graph.numbers[timed], run) for run, timed in wanted.items())
     placing = _Placing(graph, keys, engines)
     best = placing.best()
+    if start is not None:
+        also = tuple((graph.numbers[timed], run) for timed, run in kept)
+        best = placing.from_start(best, start.names, also)
     return best if relief is None else placing.laid_out(best, relief)
 
 
@@ -116,6 +131,16 @@ class _Placing:
         for run in (r for r in runs if r not in due):
             best = self._without(best, run)
         return best
+
+    def from_start(self, best: Placed, names: Sequence[str], kept: tuple[Key, ...]) -> Placed:
+        """The same, or what comes of a plan with these engines that keeps these relations."""
+        numbers = {engine.name: n for n, engine in enumerate(self._engines)}
+        where = tuple(numbers.get(name, IDLE) for name in names)
+        begun = self._charged(solved(self._graph.on(where), self._wanted, kept))
+        if where not in self._found or begun.cost < self._found[where].cost:
+            self._found[where] = begun
+        other = self._settled(where)
+        return other if other.cost < best.cost * CLEARLY else best
 
     def laid_out(self, best: Placed, relief: Relief) -> Placed:
         """Of all that was found, the best with what its layout spares."""

@@ -92,7 +92,7 @@ class Index:
         if existing.at is None:
             return None
         if isinstance(existing.relation, Ref):
-            ref = self._same(existing.relation)
+            ref = self.same(existing.relation)
             return None if ref is None else (existing, ref)
         for node in (existing.relation, normalize(existing.relation)):
             found = self._ref(node, existing.kind)
@@ -130,14 +130,14 @@ class Index:
         known: dict[Relation, Relation] = {}
         return {_shape(form, known): tvr for form, tvr in self._memo.expressions()}
 
-    def _same(self, ref: Ref) -> Ref | None:
+    def same(self, ref: Ref) -> Ref | None:
         """A group of another memo as it is in this one."""
         tvr, trait = self._memo.known(ref.tvr.node), ref.trait
         if tvr is None:
             return None
         if trait.wanted is not None:
             groups = [r for r in trait.wanted.walk() if isinstance(r, Ref)]
-            same = {group: self._same(group) for group in groups}
+            same = {group: self.same(group) for group in groups}
             if None in same.values():
                 return None
             wanted = trait.wanted.rewrite(lambda node: same.get(node, node))

@@ -7,67 +7,37 @@ Nothing is run. The plan says for each run what is computed, by which rule, and 
 
 from __future__ import annotations
 
-import gc
-import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from slackwater.algebra.explain import describe
-from slackwater.collecting import held_off
 from slackwater.errors import UserError
-from slackwater.planner.costs import Seconds
-from slackwater.planner.engines import Relief, placed, possible, unplaced
 from slackwater.planner.existing import Existing
-from slackwater.planner.layout import laid_out, spared
+from slackwater.planner.layout import laid_out
 from slackwater.planner.places import Meeting
 from slackwater.planner.problem import Problem
-from slackwater.planner.runs import RunSteps, lacking, unfold
-from slackwater.planner.states import Solution, solve
+from slackwater.planner.runs import RunSteps, unfold
+from slackwater.planner.search import FAST as FAST
+from slackwater.planner.search import METHODS as METHODS
+from slackwater.planner.search import Before, Found, Means, search, sized
+from slackwater.planner.search import Speedups as Speedups
+from slackwater.planner.search import assign as assign
+from slackwater.planner.search import explored as explored
+from slackwater.planner.search import rules_of as rules_of
+from slackwater.planner.states import Solution
 from slackwater.planner.temporal import Key, Step
-from slackwater.planner.timeline import Costs, Timed, Timeline
+from slackwater.planner.timeline import Costs
 from slackwater.stats.cost import Model
-from slackwater.tvr import below_joins, explore
-from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule, always
-from slackwater.tvr.methods import higher_order, im2, ojv, promised, spine
+from slackwater.tvr.memo import Memo, Rewrite, Rule
 
 OTHER_TIME = "it is as of no time point of the problem"
 LACKS_COLUMNS = "it lacks columns that would be read"
 NOT_FOUND = "no way to compute the query meets it"
 DEARER = "other ways cost less"
 """Why what exists is not loaded."""
-
-METHODS = ("im1", "im2", "ojv", "higher_order")
-"""Methods that can be left out; recomputing cannot."""
-_RULES = (*explore.RULES, *below_joins.RULES, *promised.RULES, *im2.RULES, *ojv.RULES)
-_REWRITES = (*im2.REWRITES, *higher_order.REWRITES, *spine.REWRITES)
-
-
-def rules_of(
-    methods: Collection[str], without: Collection[str] = ()
-) -> tuple[list[Rule], list[Rewrite]]:
-    """The rules of some methods, and those that belong to none, but for some by their names."""
-    if unknown := set(methods) - set(METHODS):
-        raise UserError(
-            f"Method '{min(unknown)}' is not known.",
-            code="BAD_METHOD",
-            hint=f"Existing: {', '.join(METHODS)}.",
-        )
-    if unknown := set(without) - {*(r.name for r in _RULES), *(r.name for r in _REWRITES)}:
-        raise UserError(
-            f"Rule '{min(unknown)}' is not known.",
-            code="BAD_RULE",
-            hint="Rules are counted by name in the memo of a plan: plan(problem).memo.fired.",
-        )
-    allowed = {"", "recompute", *methods}
-
-    def asked(one: Rule | Rewrite) -> bool:
-        return one.method in allowed and one.name not in without
-
-    return [*filter(asked, _RULES)], [*filter(asked, _REWRITES)]
 
 
 @dataclass(frozen=True)
@@ -83,6 +53,7 @@ class Plan:
     assigned_seconds: float
     layout: bool = True  # is Spark told how rows meet, and how to lay out what is saved?
     lacking: frozenset[str] = frozenset()  # what exists without columns that would be read
+    means: Means = field(default_factory=Means)
 
     @cached_property
     def runs(self) -> tuple[RunSteps, ...]:
@@ -90,7 +61,7 @@ class Plan:
         unfolded = unfold(self.solution)
         if not self.layout:
             return tuple(unfolded)
-        return laid_out(unfolded, _sized(self.problem, self.solution), self.engines)
+        return laid_out(unfolded, sized(self.problem, self.solution), self.engines)
 
     @cached_property
     def loaded(self) -> Mapping[str, tuple[int, ...]]:
@@ -209,19 +180,6 @@ def _how(step: Step) -> str:
     return "read" if step.way is None else step.way.member.rule
 
 
-@dataclass(frozen=True)
-class Speedups:
-    """What makes exploration faster (001, 5.3)."""
-
-    pruned: bool = True  # without ways that seldom pay
-    symmetric: bool = True  # what holds between two points holds between all
-    left_deep: bool = True  # changes are merged one after the other
-    prompt: bool = True  # work waits only for a result, or for a run where it costs less
-
-
-FAST = Speedups()
-
-
 def plan(
     problem: Problem,
     model: Model | None = None,
@@ -247,127 +205,29 @@ def plan(
     rules, rewrites = rules_of(methods, without)
     for rule in more:
         (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
-    with _no_garbage():
-        relief = partial(_spared, problem) if layout else None
-        made = _planned(
-            problem, model or Model(), rules, rewrites, costs, speedups, engines, relief
-        )
-    return made if layout else replace(made, layout=False)
+    means = Means(model or Model(), rules, rewrites, costs, speedups, engines, layout)
+    return _made(problem, means, search(problem, means))
 
 
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """What planning makes is in use until it is done. To look through all of it for garbage, again
-    and again, would take a third of its time, and once a tenth: afterwards it counts as old."""
-    with held_off():
-        try:
-            yield
-        finally:
-            if not gc.get_freeze_count():  # what others set aside stays there
-                gc.freeze()
-                gc.unfreeze()
+def replan(problem: Problem, before: Plan) -> Plan:
+    """The cheapest plan for a problem that another plan was made for, with other sizes, or with
+    runs that have happened since. What was explored for that is taken again where it holds, and
+    what that plan would do in the runs that are left is the least that is found."""
+    earlier = Before(before.memos, before.solution, before.engines)
+    return _made(problem, before.means, search(problem, before.means, earlier))
 
 
-def _planned(
-    problem: Problem,
-    model: Model,
-    rules: Sequence[Rule],
-    rewrites: Sequence[Rewrite],
-    costs: Costs | None,
-    speedups: Speedups,
-    engines: Collection[str],
-    relief: Relief | None,
-) -> Plan:
-    begun = time.perf_counter()
-
-    first, memos = explored(problem, rules, rewrites, speedups)
-    done = time.perf_counter()
-    ignored: frozenset[str] = frozenset()
-    while True:
-        timeline = Timeline(
-            first, problem, speedups.left_deep, speedups.prompt, memos, ignored=ignored
-        )
-        if engines:
-            able = possible(engines, model, problem.query)
-            found = placed(timeline, able, _wanted(timeline), relief)
-        else:
-            found = unplaced(assign(timeline, costs or Seconds(model)))
-        without = _lacking(found.solution)
-        if not without:
-            break
-        ignored |= without
-    ended = time.perf_counter()
-    every = tuple(memos.values()) or (first,)
+def _made(problem: Problem, means: Means, found: Found) -> Plan:
+    placed = found.placed
     return Plan(
         problem,
-        every,
-        found.solution,
-        found.by_run,
-        found.names,
-        done - begun,
-        ended - done,
-        lacking=ignored,
+        found.memos,
+        placed.solution,
+        placed.by_run,
+        placed.names,
+        found.explored_seconds,
+        found.assigned_seconds,
+        means.layout,
+        found.lacking,
+        means,
     )
-
-
-def explored(
-    problem: Problem,
-    rules: Collection[Rule],
-    rewrites: Collection[Rewrite],
-    speedups: Speedups = FAST,
-) -> tuple[Memo, dict[tuple[int, int], Memo]]:
-    """Everything that some rules give for a problem; without symmetry, for each interval by
-    itself."""
-
-    def memo() -> Memo:
-        promise = problem.shrinks if speedups.pruned else always
-        made = Memo(problem.changed, rules, rewrites, speedups.pruned, problem.relied_on, promise)
-        made.explore([made.ref(problem.query, ROWS), made.ref(problem.query, ROWS, old=True)])
-        return made
-
-    first = memo()
-    if speedups.symmetric:
-        return first, {}
-    intervals = _intervals(problem, speedups)
-    return first, {interval: memo() if n else first for n, interval in enumerate(intervals)}
-
-
-def _spared(problem: Problem, solution: Solution, engines: tuple[str, ...]) -> list[float]:
-    """What a layout of a plan's runs spares in each of them."""
-    if engines.count("spark") < 2:  # nobody to spread rows for
-        return [0.0] * len(engines)
-    return spared(unfold(solution), _sized(problem, solution), engines)
-
-
-def _sized(problem: Problem, solution: Solution) -> Problem:
-    """The same, with the rows of what exists as they are expected where nobody counted."""
-    return replace(problem, existing=tuple(solution.graph.existing.values()))
-
-
-def _lacking(solution: Solution) -> frozenset[str]:
-    """What a plan loads without columns that it reads."""
-    if all(one.is_whole for one in solution.graph.existing.values()):
-        return frozenset()
-    return lacking(unfold(solution))
-
-
-def assign(timeline: Timeline, costs: Costs) -> Solution:
-    """The cheapest way to the results of a problem, from what was explored."""
-    return solve(timeline, costs, _wanted(timeline))
-
-
-def _wanted(timeline: Timeline) -> dict[int, Timed]:
-    """The results of a problem, by the runs in which they are due."""
-    problem = timeline.problem
-    result = timeline.memo.ref(problem.query, ROWS)
-    return {p: timeline.timed(result, max(0, p - 1), p) for p in problem.results}
-
-
-def _intervals(problem: Problem, speedups: Speedups) -> list[tuple[int, int]]:
-    """From each point to the next, or to all later ones."""
-    return [
-        (start, end)
-        for start in problem.points
-        for end in problem.points[start + 1 :]
-        if end == start + 1 or not speedups.left_deep
-    ]

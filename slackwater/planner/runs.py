@@ -37,6 +37,8 @@ class Saved:
     pieces: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     """What its columns are called where they come from."""
+    number: int = -1
+    """Of the relation, among those of its plan."""
 
     @property
     def scan(self) -> Scan:
@@ -170,7 +172,7 @@ class _Unfolding:
         saved = Project(rows, columns(rows.schema), names)
         fields = self._graph.nodes[key[0]].ref.schema
         labels = {name: f.name for name, f in zip(names, fields, strict=False)}
-        return Saved(f"s{key[0]}r{key[1]}", saved, plain, labels=labels)
+        return Saved(f"s{key[0]}r{key[1]}", saved, plain, labels=labels, number=key[0])
 
 
 def _told(node: Relation, found: dict[Ref, Relation]) -> Relation:

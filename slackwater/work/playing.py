@@ -6,8 +6,10 @@ refresh writes it and read again by later runs; nothing of it is committed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -17,13 +19,16 @@ from slackwater.catalog.snapshot import Snapshot
 from slackwater.engine.sources import Log, Made, Source, Stored
 from slackwater.errors import StateError
 from slackwater.planner.plan import Plan
-from slackwater.planner.problem import Problem, read_columns
+from slackwater.planner.problem import Arrival, Problem, read_columns
+from slackwater.planner.replanning import Actual, replanned
 from slackwater.planner.runs import RunSteps, Saved, read_at, rows_at
 from slackwater.planner.steps import Output, Spread, StepReport, WriteSegments
+from slackwater.stats.rows import Change
 from slackwater.tvr import zset
 from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
 from slackwater.types import Schema
+from slackwater.work.arrivals import tally
 from slackwater.work.house import House
 from slackwater.work.promises import changed_keys, come_and_go, differs
 
@@ -34,10 +39,12 @@ RESULT = "result"
 
 @dataclass(frozen=True)
 class Played:
-    """What each run took, and the rows of the results that were due."""
+    """What each run took, the rows of the results that were due, and the plan that was in force
+    last: another than the first where it was planned again."""
 
     runs: Mapping[int, StepReport]
     results: Mapping[int, pa.Table]
+    plan: Plan | None = None
 
 
 def versions(house: House) -> Versions:
@@ -45,12 +52,23 @@ def versions(house: House) -> Versions:
     return {table.id: table.version for table in house.catalog.snapshot().tables()}
 
 
-def play(house: House, plan: Plan, points: Sequence[Versions]) -> Played:
+def play(
+    house: House, plan: Plan, points: Sequence[Versions], planning_again: bool = False
+) -> Played:
     """Run a plan, each of its points being a version of the tables, on the engines that it names,
-    or by the size of what is read. What it relies on is looked at first."""
-    _require_expected(house, plan.problem, points)
-    told = plan.problem.relied_on.references
-    return _play(house, plan.runs, points, plan.engines, told)
+    or by the size of what is read. What it relies on is looked at first. With `planning_again`,
+    the rest is planned again before a run where sizes are others than was expected."""
+    if not planning_again:
+        _require_expected(house, plan.problem, points)
+    with _playing(house, points) as player:
+        for point in plan.problem.points:
+            if planning_again and point:
+                plan = replanned(plan, player.actual(plan.problem, point))
+            if planning_again:
+                _require_expected(house, plan.problem, points[: point + 1])
+            told = plan.problem.relied_on.references
+            player.play(plan.runs[point], plan.engines[point], told)
+        return Played(player.reports, player.results, plan)
 
 
 def _require_expected(house: House, problem: Problem, points: Sequence[Versions]) -> None:
@@ -78,25 +96,19 @@ def recompute(house: House, query: Relation, engine: str = "") -> Played:
         return node
 
     query = query.rewrite(at_point)
-    return _play(house, [RunSteps(0, (), query)], [versions(house)], [engine])
+    with _playing(house, [versions(house)]) as player:
+        player.play(RunSteps(0, (), query), engine)
+        return Played(player.reports, player.results)
 
 
-def _play(
-    house: House,
-    runs: Sequence[RunSteps],
-    points: Sequence[Versions],
-    engines: Sequence[str],
-    told: Collection[Reference] = (),
-) -> Played:
+@contextmanager
+def _playing(house: House, points: Sequence[Versions]) -> Iterator[_Player]:
     with (
         house.lease("plan") as lease,
         house.catalog.running("play", lease) as run,
         house.catalog.reading() as snapshot,
     ):
-        player = _Player(house, snapshot, run, points, engines, told)
-        for steps in runs:
-            player.play(steps)
-        return Played(player.reports, player.results)
+        yield _Player(house, snapshot, run, points)
 
 
 @dataclass
@@ -105,14 +117,14 @@ class _Player:
     snapshot: Snapshot
     run: Run
     points: Sequence[Versions]
-    engines: Sequence[str]
-    told: Collection[Reference]
     reports: dict[int, StepReport] = field(default_factory=dict)
     results: dict[int, pa.Table] = field(default_factory=dict)
     _saved: dict[str, Source] = field(default_factory=dict)
+    _told: Collection[Reference] = ()
 
-    def play(self, steps: RunSteps) -> None:
-        """One run of the plan."""
+    def play(self, steps: RunSteps, engine: str, told: Collection[Reference] = ()) -> None:
+        """One run of a plan that relies on some references."""
+        self._told = told
         outputs = [Output(saved.name, saved.relation, _spread(saved)) for saved in steps.saves]
         if steps.result is not None:
             outputs.append(Output(RESULT, prune(zset.with_weight(steps.result))))
@@ -121,7 +133,6 @@ class _Player:
         making = {saved.name: saved.relation.schema[:-1] for saved in steps.saves}
         scans = {scan.source: scan for o in outputs for scan in o.relation.scans()}
         sources = {name: self._source(scan, making) for name, scan in scans.items()}
-        engine = self.engines[steps.point]
         step = WriteSegments(f"run {steps.point}", tuple(outputs), False, engine)
         written = self.house.runner.run(step, self.run, sources)
         self.reports[steps.point] = written.report
@@ -133,6 +144,25 @@ class _Player:
         if steps.result is not None:
             schema = steps.result.schema
             self.results[steps.point] = self._rows(written.segments[RESULT], schema)
+
+    def actual(self, problem: Problem, point: int) -> Actual:
+        """What is known before the run at a point."""
+        rows = {id: self._came(id, 0, self.points[0][id]).net for id in problem.arrivals}
+        changes = {id: self._changes(id, a, point) for id, a in problem.arrivals.items()}
+        saved = {
+            name: float(sum(s.rows for s in source.segments))
+            for name, source in self._saved.items()
+            if isinstance(source, Stored | Log)
+        }
+        return Actual(point, changes, rows, saved)
+
+    def _changes(self, id: str, expected: Arrival, point: int) -> list[Change]:
+        steps = pairwise(self.points[: point + 1])
+        came = [self._came(id, first[id], last[id]) for first, last in steps]
+        return [as_told(was, is_now) for was, is_now in zip(expected.changes, came, strict=False)]
+
+    def _came(self, id: str, first: int, last: int) -> Change:
+        return tally("", (s for s in self.snapshot.segments(id) if first < s.version <= last))
 
     def _source(self, scan: Scan, making: Mapping[str, Schema]) -> Source:
         if scan.source in making:
@@ -153,7 +183,7 @@ class _Player:
 
     def _check(self, scan: Scan, id: str, change: Sequence[Segment]) -> None:
         """References hold for what changes between two points if no key there comes and goes."""
-        for reference in self.told:
+        for reference in self._told:
             if reference.target == id:
                 keys = changed_keys(self.house, change, reference.theirs)
                 if come_and_go(keys):
@@ -167,6 +197,12 @@ class _Player:
     def _rows(self, segments: tuple[Segment, ...], schema: Schema) -> pa.Table:
         scan = Scan(RESULT, RESULT, schema)
         return self.house.runner.query(scan, {RESULT: Stored(segments, schema)})
+
+
+def as_told(expected: Change, came: Change) -> Change:
+    """What came: its kinds, where files hold rows of several, as they were expected."""
+    mixed = came.updates > 0 and expected.rows > 0
+    return expected.times(came.rows / expected.rows) if mixed else came
 
 
 def _require_told(scan: Scan, segments: Sequence[Segment], versions: Sequence[int]) -> None:
