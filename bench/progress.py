@@ -55,6 +55,8 @@ class Course:
     brought: dict[str, float] = field(default_factory=dict)
     """By part, the seconds that it took to bring it along when results were due."""
     problems: list[str] = field(default_factory=list)
+    early: set[str] = field(default_factory=set)
+    """Queries of which anything is run early, or shared."""
     roots: dict[str, str] = field(default_factory=dict)
     """By query, the part that has its rows, if one has."""
     changed: list[dict[str, int]] = field(default_factory=list)
@@ -143,6 +145,8 @@ class Progress:
     def _due(self, course: Course, query: str) -> None:
         """One result. What an earlier one has brought along for it counts for it, too."""
         needed = self._parts(course.view(query))
+        if needed or query in course.roots:
+            course.early.add(query)
         before = sum(seconds for id, seconds in course.brought.items() if id in needed)
         with held_off():  # as the scheduler does
             timer = Timer(self.db)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import corpus
+from bench import corpus, missing
 from bench.arrivals import Arrivals, even, load
 from bench.pacing import Pacing, relations, setting, tables_of
 from bench.progress import BATCH, Course, Piece, Progress
@@ -145,6 +145,7 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
         lines += measured(settings, files, learned, case)
     told = {"sf": settings.scale, "most": settings.most, "engine": settings.engine}
     told |= {"lines": lines, "ratios": list(ratios(lines))}
+    told |= {"by_constraint": list(missing.by_constraint(lines)), "noise": missing.noise(lines)}
     if settings.searching:
         told["search"] = searched(settings, files, learned)
     problems = list(dict.fromkeys(p for line in lines for p in line["problems"]))
@@ -177,22 +178,17 @@ def measured(
 
 def line(case: Case, name: str, course: Course, batch: Course) -> dict[str, Any]:
     """Total CPU and missed latencies of an approach."""
-    wanted = {q: share * batch.latency[q] for q, share in case.constraints.items()}
-    late = {q: max(0.0, course.latency[q] - seconds) for q, seconds in wanted.items()}
-    relative = [late[q] / wanted[q] for q in wanted]
+    found = missing.results(case.constraints, course, batch)
     return {
         "case": case.name,
         "set": case.kind,
         "approach": name,
-        "queries": len(case.texts),
         "cpu_seconds": course.cpu,
         "early_cpu_seconds": course.early_cpu,
         "batch_cpu_seconds": batch.cpu,
         "runs": course.runs,
         "parts": len(course.turns),
-        "missed": sum(seconds > 0 for seconds in late.values()),
-        "missed_seconds": (sum(late.values()) / len(late), max(late.values())),
-        "missed_share": (sum(relative) / len(relative), max(relative)),
+        **missing.figures(found, batch),
         "constraints": dict(case.constraints),
         "latency_seconds": course.latency,
         "batch_latency_seconds": batch.latency,
@@ -218,6 +214,9 @@ def ratios(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 "cpu_ratio": _sum(ours, "cpu_seconds") / _sum(theirs, "cpu_seconds"),
                 "paper": PAPER.get(name) if kind == "random" else None,
                 "missed": (_sum(ours, "missed"), _sum(theirs, "missed")),
+                "missed_beyond_noise": tuple(
+                    _sum(own, "missed_beyond_noise") for own in (ours, theirs)
+                ),
                 "queries": _sum(ours, "queries"),
             }
 

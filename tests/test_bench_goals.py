@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
-from bench import corpus, day, goals, goals_noise, search, sharing, sharing_sets
+from bench import corpus, day, goals, goals_noise, missing, search, sharing, sharing_sets
 from bench.arrivals import Arrivals, burst, even
 from bench.goals_chart import day_page, page, sharing_page
+from bench.progress import Course
 from bench.sharing_sets import SETS, TEN
 from slackwater.cli.app import app
 
@@ -75,7 +76,30 @@ def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told["exact"], told["problems"]
     assert {line["approach"] for line in told["lines"]} == set(sharing.APPROACHES)
     assert {r["set"] for r in told["ratios"]} == {"pair C"}
+    asked = [(line["approach"], line["constraint"]) for line in told["by_constraint"]]
+    assert asked == [(name, share) for name in sharing.APPROACHES for share in (1.0, 0.5)]
+    for line in told["lines"]:
+        own = [entry for entry in told["by_constraint"] if entry["approach"] == line["approach"]]
+        assert sum(entry["missed"] for entry in own) == line["missed"]
+        assert line["missed_beyond_noise"] <= line["missed"] <= line["queries"]
+    assert told["noise"]["measured"] == sum(len(line["noise"]) for line in told["lines"])
     assert "<svg" in sharing_page(told)
+
+
+def test_misses_are_counted_strictly_and_beyond_noise() -> None:
+    batch = Course("batch", latency={"q1": 1.0, "q2": 1.0, "q3": 0.2, "q4": 2.0})
+    ours = Course("c0", latency={"q1": 1.02, "q2": 0.71, "q3": 0.06, "q4": 1.9}, early={"q2", "q3"})
+    constraints = {"q1": 1.0, "q2": 0.5, "q3": 0.1, "q4": 1.0}
+    found = missing.results(constraints, ours, batch)
+    assert [result.query for result in found if result.is_missed] == ["q1", "q2", "q3"]
+    assert [result.query for result in found if result.is_beyond_noise] == ["q2"]
+    told = missing.figures(found, batch)
+    assert (told["missed"], told["missed_beyond_noise"], told["missed_plain"]) == (3, 1, 1)
+    ones = {"constraint": 1.0, "queries": 2, "missed": 1, "missed_beyond_noise": 0}
+    assert told["by_constraint"][0] == ones | {"missed_plain": 1}
+    lines = [told | {"set": "ten", "approach": "ours"}] * 2
+    assert [line["missed"] for line in missing.by_constraint(lines)] == [2, 2, 2]
+    assert missing.noise(lines)["most"] == pytest.approx(0.05)  # q4
 
 
 def test_switches_choose_approaches() -> None:
