@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from slackwater.stats.arrival import NOTHING, Arrived, Expected, predict
-from slackwater.stats.outlook import has_changed, outlook
+from slackwater.stats.outlook import has_changed, outlook, seconds_until
 from slackwater.stats.rows import Change
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -66,6 +66,21 @@ def test_where_hours_are_alike_each_is_the_busiest() -> None:
 )
 def test_what_is_another_prediction(before: Expected, now: Expected, is_other: bool) -> None:
     assert has_changed(before, now) is is_other
+
+
+@pytest.mark.parametrize("rows", [10, 1_000, 50_000])
+def test_how_long_until_so_many_rows_have_come(rows: int) -> None:
+    """Fifty an hour of one, and as many of another."""
+    one = [Arrived(BEGIN + i * HOUR, Change(inserts=50)) for i in range(30)]
+    seconds = seconds_until([one, one], BEGIN + 29 * HOUR, rows)
+    assert seconds == pytest.approx(rows / 100 * 3600, rel=0.1)
+
+
+def test_rows_of_which_nobody_knows_or_that_never_come_are_not_waited_for() -> None:
+    now = BEGIN + 2 * HOUR
+    assert seconds_until([[Arrived(BEGIN, Change(inserts=50))]], now, 100) is None
+    late = [Arrived(BEGIN + i * HOUR, Change(inserts=n)) for i, n in enumerate((9e5, 9e4, 9e3))]
+    assert seconds_until([late], now, 1e9) is None
 
 
 def test_chance_alone_is_no_other_prediction() -> None:

@@ -258,3 +258,56 @@ def test_a_cheap_night_attracts_early_runs(db: Warehouse, clock: SimulatedClock)
     db.sql("ALTER WAREHOUSE RESET (prices)")
     (daily,) = db.plan().rhythms
     assert daily.pieces[0].pace == 1  # nothing is gained by running early
+
+
+def by_rows(db: Warehouse, clock: SimulatedClock, rows: int = 100_000) -> None:
+    """Ten thousand rows an hour, and a view of the last hundred thousand."""
+    for hour in range(5):
+        clock.wait(datetime(2026, 1, 5, hour, 30, tzinfo=UTC))
+        sell(db, 10_000)
+    db.sql(
+        f"""CREATE MATERIALIZED VIEW v WITH (schedule = 'every {rows} rows', within = '0.6x')
+        AS {BY_CUSTOMER}"""
+    )
+
+
+def test_a_view_that_is_due_by_rows_has_paces(db: Warehouse, clock: SimulatedClock) -> None:
+    by_rows(db, clock)
+    (rhythm,) = db.plan().rhythms
+    assert rhythm.next_due == "after 100,000 rows"
+    assert rhythm.period_seconds == pytest.approx(10 * 3600, rel=0.1)
+    (sales,) = rhythm.tables
+    assert sales.expected_rows == pytest.approx(100_000)
+    assert rhythm.pieces[0].pace > 1
+    assert db.plan().unpaced == ()
+    db.refresh()
+    arriving(db, clock, range(5, 40), 10_000)
+    with db.scheduler(poll_seconds=900) as scheduler:
+        scheduler.run(until=datetime(2026, 1, 6, 14, 50, tzinfo=UTC))
+    events = db.history(limit=2000)
+    early = [e for e in events if e["kind"] == "early"]
+    assert {e["expected_rows"] for e in early} == {100_000}
+    served = [e for e in events if e["kind"] == "goal"]
+    assert len(served) == 3
+    assert len(early) >= 3  # in each interval at least one
+    assert db.sql("SELECT COUNT(*) FROM v").fetchall() == [(500,)]
+    assert db.verify("v").equal
+
+
+def test_views_that_are_due_by_the_same_rows_are_planned_together(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    by_rows(db, clock)
+    db.sql("CREATE TABLE stores (id BIGINT, city STRING)")
+    with_rows = "WITH (schedule = 'every 100000 rows')"
+    joined = "SELECT city, SUM(amount) AS n FROM sales JOIN stores ON customer = stores.id"
+    db.sql(f"CREATE MATERIALIZED VIEW same {with_rows} AS {LARGEST}")
+    db.sql(f"CREATE MATERIALIZED VIEW other {with_rows} AS {joined} GROUP BY city")
+    told = [tuple(v.view for v in r.views) for r in db.plan().rhythms]
+    assert sorted(told) == [("other",), ("same", "v")]
+
+
+def test_nobody_knows_when_rows_are_there_that_have_not_begun_to_come(db: Warehouse) -> None:
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (schedule = 'every 9 rows') AS {BY_CUSTOMER}")
+    (told,) = db.plan().unpaced
+    assert told.reason == "DUE_BY_ROWS"

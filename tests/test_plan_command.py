@@ -389,9 +389,9 @@ def test_without_rows_nothing_is_said(tmp_path: Path) -> None:
 def test_the_command_prints_what_is_planned(run: Run) -> None:
     shown = run().stdout
     for text in (
-        "Every hour (next at ",
+        "Every hour (next: ",
         "): 1 view",
-        "Every day (next at ",
+        "Every day (next: ",
         "06:00:00): 2 views",
         "Aggregate by customer",
         "by itself",

@@ -231,6 +231,19 @@ def test_why_a_view_has_no_pace(db: Warehouse, options: str, code: str, at: str)
     (told,) = db.plan().unpaced
     assert (told.reason, told.at, told.why) == (code, at, REASONS[code].means)
     assert told.rewrite == REASONS[code].rewrite
+    (view,) = db.status()["views"]
+    assert view["unpaced"] == {
+        "code": code,
+        "means": told.why,
+        "at": at,
+        "rewrite": told.rewrite,
+    }
+
+
+def test_status_tells_no_reason_of_a_view_that_has_a_pace(db: Warehouse) -> None:
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (schedule = 'daily 06:00') AS {SUMS}")
+    (view,) = db.status()["views"]
+    assert view["unpaced"] is None
 
 
 def test_a_strict_view_says_what_to_write_instead(db: Warehouse) -> None:

@@ -59,3 +59,10 @@ def test_the_next_due_moment_is_the_first() -> None:
 )
 def test_the_longest_gap_between_results(texts: tuple[str, ...], hours: float) -> None:
     assert longest_gap([rhythm(text) for text in texts]) == hours * 3600
+
+
+def test_results_that_are_due_by_rows_come_as_fast_as_rows_do() -> None:
+    often = Rhythm(600.0, rows=100, tables=("t",))
+    assert longest_gap([often]) == longest_gap([often, rhythm("every 1 hour")]) == 600
+    assert longest_gap([Rhythm(86_400.0, rows=9, tables=("t",)), rhythm("every 1 hour")]) == 3600
+    assert (often.next_due, often.next_text) == (None, "after 100 rows")

@@ -57,7 +57,7 @@ def status(
         names = ("view", "state", "version", "rows", "size", "segments")
         lines = [_stored(s | {"name": view}) for view, s in states]
         print_table(own.out, table(names, lines, title="States"))
-    print_reasons(own, ((v["name"], Why(**why)) for v in found["views"] for why in v["reasons"]))
+    print_reasons(own, ((v["name"], Why(**why)) for v in found["views"] for why in _reasons(v)))
 
 
 def history(
@@ -81,6 +81,12 @@ def history(
             print_candidates(own, event)
     else:
         print_events(own, events)
+
+
+def _reasons(view: dict[str, Any]) -> list[dict[str, str]]:
+    """Why it is computed anew, and why not early, where that could be."""
+    is_due = view["schedule"] != "manual" and view["unpaced"] is not None
+    return [*view["reasons"], *([view["unpaced"]] if is_due else [])]
 
 
 def _stored(entry: dict[str, Any]) -> tuple[Any, ...]:

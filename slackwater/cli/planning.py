@@ -103,7 +103,7 @@ def _print_rhythm(own: Session, rhythm: Rhythm) -> None:
     own.out.print(
         Text(
             f"Every {in_units(rhythm.period_seconds).removeprefix('1 ')} "
-            f"(next at {rhythm.next_due}): "
+            f"(next: {rhythm.next_due}): "
             f"{counted(len(rhythm.views), 'view')}, about {rhythm.cpu_seconds:.3f} CPU s "
             f"({rhythm.batch_cpu_seconds:.3f} if everything waits)",
             "bold",

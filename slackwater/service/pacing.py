@@ -18,7 +18,7 @@ from slackwater.service.told import EARLY, FAILED
 from slackwater.service.units import Paces, Unit
 from slackwater.timing import EveryRows
 from slackwater.work.standing import Standing
-from slackwater.work.waiting import rows_since
+from slackwater.work.waiting import rows_since, waiting
 from slackwater.work.world import World
 
 EVENTS = 200
@@ -71,7 +71,7 @@ class Pacing:
         until = min(dues, default=None)
         tables = self._tables(unit, served)
         arrived = sum(tables.values())
-        expected = [float(s.schedule.rows) for s in served if isinstance(s.schedule, EveryRows)]
+        expected = [self._of_rows(s, arrived) for s in served if isinstance(s.schedule, EveryRows)]
         if until is not None:
             expected.append(self._expected(tables, since, now, until))
         last = done["run"] if done.get("since") == timestamp(since.timestamp()) else 0
@@ -89,6 +89,15 @@ class Pacing:
             marks[id] = max(mark, marks.get(id, 0))
         tables = [t for t in world.snapshot.tables() if t.id in (unit.tables or marks)]
         return {table: rows_since(world, table, marks.get(table.id, 0)) for table in tables}
+
+    def _of_rows(self, served: Standing, arrived: float) -> float:
+        """Of the rows after which a result is due, those that come to what a unit reads: as large
+        a part of them as of those that have come."""
+        assert isinstance(served.schedule, EveryRows)
+        house = self._desk.house
+        world = World(house, house.catalog.snapshot(), defining=True)
+        here = sum(waiting(world, served.view, served.marks).values())
+        return served.schedule.rows * (arrived / here if here else 1.0)
 
     def _expected(
         self, tables: Mapping[Table, int], since: datetime, now: datetime, until: datetime

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import inf
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from slackwater.stats.arrival import Arrived, Expected, curve, predict
 A_DAY = timedelta(days=1)
 MOST_PARTS = 96
 """A day is looked at in so many parts at most."""
+APPROACHES = 6
+"""So often it is asked how much comes until a moment, to find the moment."""
+SHORTEST, LONGEST = 1.0, 3660 * 86_400.0
 NOISE, TWICE = 0.25, 1.0
 """A prediction is another one if it differs by more than such predictions were off, but not for
 less than the one part of it, and always if it is twice as much, or half."""
@@ -35,6 +39,21 @@ def outlook(history: Sequence[Arrived], now: datetime, period: timedelta) -> Exp
     busiest = float(np.diff(curve(history, now, now + A_DAY, parts)).max())
     error = max(day.error, expected.error if expected.model == "daily" else 0.0)
     return replace(day, change=day.change.times(busiest * parts * (period / A_DAY)), error=error)
+
+
+def seconds_until(
+    histories: Sequence[Sequence[Arrived]], now: datetime, rows: float
+) -> float | None:
+    """Until so many rows are expected to have come, of several sources together; None where nobody
+    knows, or they may never come."""
+    ahead = A_DAY.total_seconds()
+    for _ in range(APPROACHES):
+        end = now + timedelta(seconds=ahead)
+        coming = sum(predict(history, now, end).change.rows for history in histories)
+        ahead = min(ahead * rows / coming, LONGEST) if coming > 0 else inf
+        if ahead >= LONGEST:
+            return None
+    return max(ahead, SHORTEST)
 
 
 def has_changed(before: Expected, now: Expected) -> bool:

@@ -15,15 +15,25 @@ DUES = 8
 
 @dataclass(frozen=True, order=True)
 class Rhythm:
-    """Seconds from one result to the next, and the moments at which the next ones are due."""
+    """Seconds from one result to the next, and the moments at which the next ones are due; or,
+    where the clock does not say, after how many rows from which tables, by their ids."""
 
     period_seconds: float
-    dues: tuple[datetime, ...]
+    dues: tuple[datetime, ...] = ()
+    rows: int = 0
+    tables: tuple[str, ...] = ()
 
     @property
-    def next_due(self) -> datetime:
-        """The first of them."""
-        return self.dues[0]
+    def next_due(self) -> datetime | None:
+        """The first of the moments."""
+        return self.dues[0] if self.dues else None
+
+    @property
+    def next_text(self) -> str:
+        """When the next results are due, in words."""
+        if self.next_due is None:
+            return f"after {self.rows:,} rows"
+        return f"{self.next_due:%Y-%m-%d %H:%M:%S}"
 
 
 def rhythm_of(schedule: Schedule, now: datetime) -> Rhythm | None:
@@ -48,7 +58,7 @@ def rhythm_of(schedule: Schedule, now: datetime) -> Rhythm | None:
 
 
 def longest_gap(rhythms: Sequence[Rhythm]) -> float:
-    """Of all moments at which any is due, the most seconds from one to the next.
+    """Of all moments at which any is due, the most seconds from one to the next, or fewer.
 
     >>> from slackwater.timing.schedules import parse_schedule
     >>> from slackwater.timing.texts import EPOCH
@@ -57,6 +67,10 @@ def longest_gap(rhythms: Sequence[Rhythm]) -> float:
     >>> gap("daily 06:00"), gap("daily 06:00", "daily 18:00"), gap("daily 06:30", "every 1 hour")
     (24.0, 12.0, 1.0)
     """
-    end = min(rhythm.dues[-1] for rhythm in rhythms)
-    moments = sorted({due for rhythm in rhythms for due in rhythm.dues if due <= end})
-    return max((b - a).total_seconds() for a, b in pairwise(moments))
+    gaps = [rhythm.period_seconds for rhythm in rhythms if not rhythm.dues]
+    told = [rhythm.dues for rhythm in rhythms if rhythm.dues]
+    end = min((dues[-1] for dues in told), default=None)
+    moments = sorted({due for dues in told for due in dues if end is not None and due <= end})
+    if moments:
+        gaps.append(max((b - a).total_seconds() for a, b in pairwise(moments)))
+    return min(gaps)

@@ -10,6 +10,7 @@ import numpy as np
 from slackwater.planner.course import Course, Floats, Interval
 from slackwater.stats.arrival import Arrived, curve, predict
 from slackwater.timing import Prices
+from slackwater.timing.texts import EPOCH
 
 A_DAY = timedelta(days=1)
 MOMENTS = 96
@@ -32,6 +33,14 @@ def course(
     found = list(_intervals(due, period))
     coming = {id: _Coming(past, now, found[-1][-1], period) for id, past in histories.items()}
     return Course([_interval(prices, moments, coming) for moments in found])
+
+
+def at_any_time(prices: Prices) -> Course | None:
+    """Of results that are due when so many rows are there, at whatever hour that is."""
+    if not prices.tariffs:
+        return None if prices.otherwise == 1.0 else Course([Interval(np.full(2, prices.otherwise))])
+    day = _at(prices, [EPOCH + i * A_DAY / MOMENTS for i in range(MOMENTS)])
+    return Course([Interval(np.full(2, day.mean()))])
 
 
 def _intervals(due: datetime, period: timedelta) -> Iterator[list[datetime]]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Table, View
-from slackwater.errors import UserError
 from slackwater.planner.choice import ENGINES
 from slackwater.planner.course import Course
 from slackwater.planner.decomposition import Decomposition
@@ -21,19 +21,19 @@ from slackwater.planner.pace import LADDER, Found, Goal, Search, nearest_goal
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
 from slackwater.sources import parquet
-from slackwater.sql.options import parse_refresh
 from slackwater.stats.arrival import Arrived, Expected
 from slackwater.stats.outlook import outlook
 from slackwater.stats.rows import Change
-from slackwater.timing import Rhythm, parse_prices, parse_schedule, parse_within, rhythm_of
+from slackwater.timing import Rhythm, parse_prices, parse_within
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.references import Reference
 from slackwater.work.arrivals import history
-from slackwater.work.course import course
+from slackwater.work.course import at_any_time, course
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
 from slackwater.work.meaning import as_written
 from slackwater.work.parts import Forms, Ids, forms
+from slackwater.work.rhythms import rhythm
 from slackwater.work.world import World
 
 
@@ -121,28 +121,6 @@ def planned(
     ]
 
 
-def rhythm(world: World, view: View, now: datetime) -> Rhythm | None:
-    """When the results of a view are due; None where it is not planned for: it has no
-    such rhythm, reads other views, or is always computed anew. What cannot be understood is told
-    where the view is refreshed."""
-    said = effective_options(view, world.snapshot.settings)
-    try:
-        if "schedule" not in said or parse_refresh(said.get("refresh", "auto")) == "full":
-            return None
-        sources = [world.snapshot.get(id) for id in as_read(world, view)]
-        if not all(isinstance(source, Table) for source in sources):
-            return None
-        return rhythm_of(parse_schedule(said["schedule"]), now)
-    except UserError:
-        return None
-
-
-def as_read(world: World, view: View) -> tuple[str, ...]:
-    """The ids of what a view's SQL reads."""
-    relation, _ = as_written(world, view)
-    return tuple(dict.fromkeys(scan.source for scan in relation.scans()))
-
-
 def rows_now(world: World, id: str) -> float:
     """The stored rows of a table or view."""
     found = world.snapshot.get(id)
@@ -175,6 +153,7 @@ class _Planning:
         self._histories: dict[str, list[Arrived]] = {}
         self._assumed = False
         self._expected: dict[str, Expected] = {}  # of a period, by table
+        self._usual: dict[str, float] = {}  # its rows
 
     def paced(self, ids: Ids) -> Paced:
         """Cut, simulate, search."""
@@ -182,8 +161,7 @@ class _Planning:
         setting = self._setting(queries)
         search, found = self._searched(queries, setting)
         dag = search.dag
-        usual = {id: expected.change.rows for id, expected in self._expected.items()}
-        made, batch = forms(dag, found, usual, ids), search.batch()
+        made, batch = forms(dag, found, self._usual, ids), search.batch()
         return Paced(self._rhythm, search, found, batch, made, self._expected, self._assumed)
 
     def _searched(self, queries: Mapping[str, Relation], setting: Setting) -> tuple[Search, Found]:
@@ -222,8 +200,11 @@ class _Planning:
 
     def _course(self, ids: Mapping[str, None]) -> Course | None:
         prices = parse_prices(self._world.snapshot.settings.get("prices", "1"))
+        due = self._rhythm.next_due
+        if due is None:
+            return at_any_time(prices)
         histories = {id: self._history(id) for id in ids}
-        return course(prices, self._now, self._rhythm.next_due, self._period, histories)
+        return course(prices, self._now, due, self._period, histories)
 
     def _history(self, id: str) -> list[Arrived]:
         if id not in self._histories:
@@ -243,11 +224,23 @@ class _Planning:
 
     def _inflow(self, id: str) -> Inflow:
         """A table now, and what it may receive in a period: goals are to be kept also when more
-        comes than usual, by as much as predictions were off before."""
+        comes than usual, by as much as predictions were off before. Where rows say when results are
+        due, no more comes than these."""
         rows = rows_now(self._world, id)
         expected = outlook(self._history(id), self._now, self._period)
         self._expected[id] = expected
-        return Inflow(rows, expected.at_most())
+        change = expected.change.times(self._part_of_rows) if self._rhythm.rows else expected.change
+        self._usual[id] = change.rows
+        return Inflow(rows, change if self._rhythm.rows else expected.at_most())
+
+    @cached_property
+    def _part_of_rows(self) -> float:
+        """The rows after which a result is due, over those that are expected from what it reads."""
+        expected = (
+            outlook(self._history(id), self._now, self._period) for id in self._rhythm.tables
+        )
+        total = sum(e.change.rows for e in expected)
+        return self._rhythm.rows / total if total else 0.0
 
     def _references(self, ids: Mapping[str, None]) -> Iterator[Reference]:
         """Promised references between what is read, to tables whose keys only come."""

@@ -20,7 +20,7 @@ def rhythm(world: World, paced: Paced) -> Rhythm:
     """What is planned for the views of one rhythm."""
     return Rhythm(
         paced.period_seconds,
-        f"{paced.rhythm.next_due:%Y-%m-%d %H:%M:%S}",
+        paced.rhythm.next_text,
         paced.found.total,
         paced.batch.total,
         paced.assumed,

@@ -149,7 +149,8 @@ _PACES = {
         "Say when results are due: schedule = 'daily 06:00'.",
     ),
     "DUE_BY_ROWS": _Reason(
-        "rows, not the clock, say when it is due", "Give a schedule by the clock."
+        "rows, not the clock, say when it is due, and nobody knows yet how fast they come",
+        "Wait until some have come, or give a schedule by the clock.",
     ),
     "REFRESH_FULL": _Reason(
         "refresh = 'full': it is computed anew each time", "Set refresh = 'auto'."

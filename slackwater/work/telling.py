@@ -21,6 +21,7 @@ from slackwater.work.obstacles import obstacles
 from slackwater.work.parts import PACE, views_of
 from slackwater.work.reasons import Why, why, whys
 from slackwater.work.room import parts_of, shared_bytes, taken_by
+from slackwater.work.unpaced import reason_without_pace
 from slackwater.work.world import World
 
 
@@ -193,6 +194,7 @@ def _view_status(house: House, world: World, view: View, accounts: Accounts) -> 
         },
         "states": states,
         "reasons": [asdict(w) for w in _obstacles(world, view)],
+        "unpaced": asdict(unpaced) if (unpaced := reason_without_pace(world, view)) else None,
         "parts": [_part_status(world, p) for p in parts_of(world, view)],
         **accounts.of(world, view, round(taken_by(world, view) + shared_bytes(world, view))),
     } | _sums(house, world.segments(view.id))
