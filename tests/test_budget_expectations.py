@@ -179,7 +179,7 @@ def test_explain_tells_what_computing_anew_would_keep(db: Warehouse) -> None:
     for table in ALL:
         _come(db, table, 100_000, 2 if table == "nations" else 100)
     lines = db.explain("v").splitlines()
-    assert any(line.startswith("Next:   full on local") for line in lines)
+    assert any(line.startswith("Step:   v: full on local") for line in lines)
     assert any(line.startswith("Keeps:  sums by 1 keys, about ") for line in lines)
     assert "Drops:  rows" in lines
     found = json.loads(db.explain("v", "json"))["budget"]

@@ -305,13 +305,15 @@ def test_explain_tells_how_rows_move_on_spark(
 
 
 def test_explain_tells_what_the_next_refresh_does(filled: Warehouse) -> None:
-    assert "Next:" not in filled.explain("v")  # nothing, while it is fresh
+    assert "Step:" not in filled.explain("v")  # nothing, while it is fresh
     filled.append("orders", _orders(ROWS, 10))
     lines = filled.explain("v").splitlines()
-    (at,) = [i for i, line in enumerate(lines) if line.startswith("Next:")]
-    assert lines[at].startswith("Next:   incremental on local: about 0.")
+    (at,) = [i for i, line in enumerate(lines) if line.startswith("Step:")]
+    assert lines[at].startswith("Step:   v: incremental on local: about 0.")
+    at += 1
+    assert lines[at].startswith("Loads:  sums by 1 keys, 10 rows, ")
     assert lines[at + 1].startswith("Saves:  sums by 1 keys, about ")
-    assert lines[at + 1].endswith(" rows, from change of orders, customers")
+    assert lines[at + 1].endswith(" CPU s, from change of orders, customers")
     assert lines[at + 2].startswith("Writes: v, about ")
     told = json.loads(filled.explain("v", "json"))["next"]
     assert (told["method"], told["engine"]) == (INCREMENTAL, "local")
@@ -333,7 +335,7 @@ def test_explain_tells_what_the_next_refresh_does(filled: Warehouse) -> None:
 def test_explain_tells_what_a_first_refresh_builds(filled: Warehouse) -> None:
     filled.sql(f"CREATE MATERIALIZED VIEW w AS {VIEW}")
     lines = filled.explain("w").splitlines()
-    assert any(line.startswith("Next:   full on local: about ") for line in lines)
+    assert any(line.startswith("Step:   w: full on local: about ") for line in lines)
     assert "Writes: w, about " in filled.explain("w")
     assert "from sums by 1 keys" in filled.explain("w")
 

@@ -90,6 +90,10 @@ class Costing:
         """CPU seconds of building states."""
         return self._expected.model.seconds(work, engine or "local")
 
+    def seconds_of(self, relation: Relation, engine: str) -> float:
+        """CPU seconds of computing one relation by itself."""
+        return self._expected.model.seconds(self._work([relation]), engine)
+
     def made(self, outputs: Mapping[str, Relation]) -> dict[str, float]:
         """The rows that outputs are expected to have, whose costs were asked for."""
         return {id: self._estimates.of(relation).before for id, relation in outputs.items()}

@@ -105,12 +105,11 @@ def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expec
     if not found.upkeep.interval.changed and not found.reasons:
         return NOTHING, 0.0
     told = forecast(found, "local" if house.settings.placement != "spark" else "spark")
-    if told is None or told.seconds is None or told.cpu_seconds is None:
+    if told.seconds is None or told.cpu_seconds is None:
         return NOTHING, 0.0
-    rows = {o.name: o.rows for o in told.outputs if not o.state}
     off = house.experience.of(view.name).error(remembered_as(told.method), told.engine)
     taking = Expectation(float(told.seconds), float(told.cpu_seconds), float(told.seconds) * off)
-    return taking, rows.get(view.name, 0.0)
+    return taking, told.rows
 
 
 def batch(house: House, view: View) -> Expectation:

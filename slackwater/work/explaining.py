@@ -3,104 +3,38 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from slackwater.algebra import explain as printer
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Table, View
 from slackwater.errors import UserError
-from slackwater.planner.placement import Placement
+from slackwater.planner.choice import INCREMENTAL, PLAIN
 from slackwater.sql import bind
 from slackwater.work.alternatives import alternatives
-from slackwater.work.forecast import Forecast, forecast
+from slackwater.work.coming_runs import coming_runs
+from slackwater.work.explained import Explained, ExplainedView, Input, LastRefresh, Law
 from slackwater.work.house import House
 from slackwater.work.meaning import definition
-from slackwater.work.obstacles import Laws, is_always_full, laws
+from slackwater.work.obstacles import is_always_full, laws
 from slackwater.work.reasons import Why, why, whys
 from slackwater.work.refreshing import ways
-from slackwater.work.room import Room, budget_of, stored_room
+from slackwater.work.room import budget_of, stored_room
 from slackwater.work.telling import is_fresh
 from slackwater.work.world import World
 
 _QUERY_WORDS = ("select", "with", "values", "(", "from")
+OPTION = "FULL_BY_OPTION"
+LATELY = 20
+"""So many refreshes are looked at for one that did anything."""
 
 
-@dataclass(frozen=True)
-class _Explained:
-    """A view's query, or a query by itself, with what was decided about it."""
+class _Told(Protocol):
+    """A value that is printed for people and for machines."""
 
-    world: World
-    relation: Relation
-    reasons: list[Why]
-    view: View | None
-    placement: Placement
-    upkeep: Laws | None = None
-    next: Forecast | None = None
-    kept: Room | None = None  # where the view has a budget
+    def lines(self) -> list[str]: ...
 
-    def text(self) -> str:
-        """For people."""
-        lines = self._view_lines(self.view) if self.view is not None else []
-        lines += [line for reason in self.reasons for line in reason.lines()]
-        lines.append(f"Engine: {self.placement.engine} ({self.placement.reason})")
-        for name, rows, size in _sizes(self.world, self.relation):
-            lines.append(f"Input:  {name}: {rows} rows, {size:,} bytes")
-        lines.append("Plan:")
-        lines += ["  " + line for line in printer.explain(self.relation).splitlines()]
-        return "\n".join(lines)
-
-    def _view_lines(self, view: View) -> list[str]:
-        options = {k: v for k, v in view.options.items() if k != "columns"}
-        shown = ", ".join(f"{k} = '{v}'" for k, v in options.items())
-        return [
-            f"View {view.name}, version {view.version}" + (f" ({shown})" if shown else ""),
-            f"Fresh: {'yes' if is_fresh(self.world, view) else 'no'}",
-            *self._method_lines(),
-        ]
-
-    def _method_lines(self) -> list[str]:
-        if self.upkeep is None:
-            return ["Method: recompute"]
-        lines = ["Method: incremental", *(self.next.lines() if self.next else ())]
-        if self.kept is not None:
-            lines += self.kept.lines()
-        else:
-            lines += [f"Keeps:  {s.name}" for s in self.upkeep.plan.kept]
-        for node, note in self.upkeep.notes.items():
-            lines.append(f"Law:    {note.law}: {printer.describe(node)}")
-            if note.reason:
-                lines += why(note.reason, printer.describe(node)).lines()
-        return lines
-
-    def json(self) -> dict[str, Any]:
-        """For machines."""
-        view, engine = self.view, self.placement.engine
-        laws = self.upkeep.reasons if self.upkeep else []
-        reasons = [asdict(reason) for reason in [*self.reasons, *laws]]
-        operators = [
-            {"operator": printer.describe(n), "law": note.law, "reason": note.reason or None}
-            for n, note in (self.upkeep.notes.items() if self.upkeep else ())
-        ]
-        return {
-            "view": view.name if view else None,
-            "version": view.version if view else None,
-            "fresh": is_fresh(self.world, view) if view else None,
-            "method": ("incremental" if self.upkeep else "recompute") if view else None,
-            "operators": operators,
-            "states": [s.name for s in self.upkeep.plan.kept] if self.upkeep else [],
-            "budget": self.kept.to_json() if self.kept else None,
-            "next": self.next.to_json() if self.next else None,
-            "reasons": reasons,
-            "engine": engine,
-            "engine_reason": self.placement.reason,
-            "inputs": [
-                {"name": name, "rows": rows, "bytes": size}
-                for name, rows, size in _sizes(self.world, self.relation)
-            ],
-            "plan": printer.to_json(self.relation),
-            "sql": self.world.house.runner.statement(self.relation, {}, engine),
-        }
+    def to_json(self) -> dict[str, Any]: ...
 
 
 def explain(house: House, what: str, format: str = "text", others: bool = False) -> str:
@@ -109,6 +43,11 @@ def explain(house: House, what: str, format: str = "text", others: bool = False)
         raise UserError(
             f"format = '{format}' is not known.", code="BAD_OPTION", hint="Use 'text' or 'json'."
         )
+    told = _told(house, what, others)
+    return json.dumps(told.to_json(), indent=2) if format == "json" else "\n".join(told.lines())
+
+
+def _told(house: House, what: str, others: bool) -> _Told:
     text = what.strip().rstrip(";")
     world = World(house, house.catalog.snapshot(), defining=True)
     named = world.snapshot.find(what) or world.snapshot.find(_unquoted(text))
@@ -120,31 +59,74 @@ def explain(house: House, what: str, format: str = "text", others: bool = False)
                 hint="Name a view: EXPLAIN ALTERNATIVES v.",
             )
         context = world.context()
-        relation, view = bind.bind(text, context), None
-        reasons = context.reasons
-    else:
-        view = world.view(named.name if named else _unquoted(text))
-        if others:
-            return alternatives(house, view, format)
-        relation, reasons = definition(world, view)
-    placement = house.runner.place([relation], world.sources(relation), load=view is not None)
-    upkeep = expected = kept = None
-    told = whys(reasons, reasons)
-    if view is not None and not is_always_full(world, view, reasons):
-        upkeep = laws(relation, view)
-        kept, budget = None, budget_of(world, view)
-        if not is_fresh(world, view):
-            found = ways(house, view)
-            told += [w for w in found.whys if w.code not in reasons]
-            expected = forecast(found, placement.engine)
-            if found.upkeep.keeping is not None:
-                kept = found.upkeep.keeping.room(found.choice.chosen.method)
-        elif budget is not None:
-            kept = stored_room(world, view, budget)
-    elif view is not None and "NOT_DETERMINISTIC" not in reasons:
-        told.append(why("FULL_BY_OPTION", printer.gist(relation)))
-    explained = _Explained(world, relation, told, view, placement, upkeep, expected, kept)
-    return json.dumps(explained.json(), indent=2) if format == "json" else explained.text()
+        relation = bind.bind(text, context)
+        return _explained(world, relation, whys(context.reasons, context.reasons))
+    view = world.view(named.name if named else _unquoted(text))
+    return alternatives(house, view) if others else _of_view(world, view)
+
+
+def _of_view(world: World, view: View) -> Explained:
+    relation, met = definition(world, view)
+    reasons, found = whys(met, met), None
+    fresh = is_fresh(world, view)
+    if not fresh:
+        found = ways(world.house, view)
+        reasons += [w for w in found.whys if w.code not in met]
+    always = is_always_full(world, view, met)
+    if always and "NOT_DETERMINISTIC" not in met and all(w.code != OPTION for w in reasons):
+        reasons.append(why(OPTION, printer.gist(relation)))
+    own = None if always else laws(relation, view)
+    room, budget = None, budget_of(world, view)
+    if found is not None and found.upkeep.keeping is not None:
+        room = found.upkeep.keeping.room(found.choice.chosen.method)
+    elif budget is not None and own is not None:
+        room = stored_room(world, view, budget)
+    notes = {} if own is None else own.notes
+    usual = PLAIN if always else INCREMENTAL
+    told = ExplainedView(
+        view.name,
+        view.version,
+        {k: v for k, v in view.options.items() if k != "columns"},
+        fresh,
+        usual if found is None else found.choice.chosen.method,
+        _last(world, view),
+        coming_runs(world.house, view),
+        () if own is None else tuple(state.name for state in own.plan.kept),
+        room,
+        tuple(Law(printer.describe(n), x.law, x.reason or None) for n, x in notes.items()),
+    )
+    return _explained(world, relation, reasons + ([] if own is None else own.reasons), told)
+
+
+def _explained(
+    world: World, relation: Relation, reasons: list[Why], view: ExplainedView | None = None
+) -> Explained:
+    runner = world.house.runner
+    placement = runner.place([relation], world.sources(relation), load=view is not None)
+    statement = runner.statement(relation, {}, placement.engine)
+    inputs = tuple(_inputs(world, relation))
+    return Explained(relation, tuple(reasons), placement, inputs, statement, view)
+
+
+def _last(world: World, view: View) -> LastRefresh | None:
+    """What the newest refresh that did anything tells of itself."""
+    events = world.house.catalog.events(relation=view.id, kind="refresh", limit=LATELY)
+    event = next((e for e in events if e.body["mode"] != "none"), None)
+    if event is None or "measured" not in event.body:
+        return None
+    body = event.body
+    chosen, measured = body["chosen"], body["measured"]
+    return LastRefresh(
+        event.at,
+        body["version"],
+        body["method"],
+        measured["engine"],
+        measured["cpu_seconds"],
+        measured["seconds"],
+        chosen["cpu_seconds"],
+        chosen["seconds"],
+        tuple(body["reasons"]),
+    )
 
 
 def _unquoted(text: str) -> str:
@@ -154,15 +136,15 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _sizes(world: World, relation: Relation) -> list[tuple[str, str, int]]:
+def _inputs(world: World, relation: Relation) -> list[Input]:
     found = []
     for scan in dict.fromkeys(relation.scans()):
         source = world.snapshot.get(scan.source)
         if isinstance(source, Table) and source.source == "parquet":
             files = world.files(source)
-            found.append((scan.name, "?", sum(f.bytes for f in files)))
+            found.append(Input(scan.name, None, sum(f.bytes for f in files)))
         else:
             segments = world.segments(scan.source)
-            rows = sum(s.rows for s in segments)
-            found.append((scan.name, f"{rows:,}", sum(s.bytes for s in segments)))
+            rows, size = sum(s.rows for s in segments), sum(s.bytes for s in segments)
+            found.append(Input(scan.name, rows, size))
     return found
