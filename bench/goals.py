@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import corpus
+from bench import corpus, goals_thesis
 from bench.arrivals import Arrivals, even, load
 from bench.pacing import MARGIN, Pacing, relations, setting, tables_of
 from bench.progress import BATCH, Course, Progress
@@ -34,16 +34,6 @@ OWN = {
         JOIN lineitem ON p_partkey = l_partkey JOIN orders ON l_orderkey = o_orderkey""",
 }
 """The two queries of 3.4.2."""
-PARTLY = "q2 q11 q13 q15 q16 q17 q18 q20 q21 q22 qaggjoin qouter".split()
-"""Queries that the thesis calls not fully incrementable."""
-THESIS = {
-    "q15": "0.015 of the additional CPU of one pace, and of paces on leaves",
-    "q17": "0.02 cannot be met, 0.05 can; paths far below both",
-    "qaggjoin": "0.02 cannot be met, 0.05 can; paths below both",
-    "qouter": "0.02 cannot be met, 0.05 can; paths as leaves, below one pace",
-}
-"""What it says of single queries (figures 3.5 and 3.6)."""
-
 OnStage = Callable[[str, int, int], None]
 
 
@@ -176,7 +166,7 @@ def line(
     }
     return {
         "query": name,
-        "partly": name in PARTLY,
+        "partly": name in goals_thesis.PARTLY,
         "approach": plan.approach,
         "mode": plan.mode,
         "constraint": plan.constraint,
@@ -195,7 +185,7 @@ def line(
         "expected_cpu_seconds": plan.found.total,
         "exact": not course.problems and not batch.problems,
         "problems": [*batch.problems, *course.problems],
-        "thesis": THESIS.get(name, ""),
+        "thesis": goals_thesis.says(name),
     }
 
 
@@ -220,6 +210,9 @@ def report(
             for approach in settings.paces
             if any(own["partly"] == partly for own in lines)
         ],
+        "beside": goals_thesis.beside(lines),
+        "met": list(goals_thesis.met(lines)),
+        "thrift": list(goals_thesis.thrift(lines)),
         "exact": all(own["exact"] for own in checked),
         "problems": list(dict.fromkeys(p for own in checked for p in own["problems"])),
     }

@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
-from bench import corpus, day, goals, goals_noise, missing, search, sharing, sharing_sets
+from bench import (
+    corpus,
+    day,
+    goals,
+    goals_noise,
+    goals_thesis,
+    missing,
+    search,
+    sharing,
+    sharing_sets,
+)
 from bench.arrivals import Arrivals, burst, even
 from bench.goals_chart import day_page, page, sharing_page
 from bench.progress import Course
@@ -84,6 +95,45 @@ def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:
         assert line["missed_beyond_noise"] <= line["missed"] <= line["queries"]
     assert told["noise"]["measured"] == sum(len(line["noise"]) for line in told["lines"])
     assert "<svg" in sharing_page(told)
+
+
+def test_what_was_measured_stands_beside_the_thesis() -> None:
+    def line(query: str, approach: str, constraint: float, more: float, latency: float) -> Any:
+        return {
+            "query": query,
+            "approach": approach,
+            "constraint": constraint,
+            "runs": 5 if more else 0,
+            "additional_cpu_seconds": more,
+            "batch_latency_seconds": 2.0,
+            "latency_seconds": 2.0 * latency,
+            "latency_ratio": latency,
+        }
+
+    lines = [
+        line("q15", "paths", 0.02, 1.0, 0.01),
+        line("q15", "uniform", 0.02, 4.0, 0.5),
+        line("q15", "leaves", 0.02, 0.0, 1.0),
+        line("q17", "paths", 0.02, 1.0, 0.5),
+        line("q17", "paths", 0.05, 1.0, 0.05),
+    ]
+    q15, q17 = goals_thesis.beside(lines)
+    assert q15["shares"] == {"uniform": 0.25, "leaves": None}
+    assert q15["thesis_shares"]["uniform"] == 0.015
+    assert (q15["constraint"], q17["constraint"]) == (0.02, 0.05)
+    paths, uniform, leaves = goals_thesis.met(lines)
+    assert (paths["met"], paths["asked"], paths["thesis"]) == (2, 3, 0.64)
+    assert (uniform["met"], leaves["met"]) == (0, 0)
+    sooner = {(t["constraint"], t["approach"]): t for t in goals_thesis.thrift(lines)}
+    assert sooner[0.02, "paths"]["seconds_per_cpu_second"] == pytest.approx((1.98 + 1.0) / 2)
+    assert sooner[0.02, "uniform"]["seconds_per_cpu_second"] == pytest.approx(0.25)
+    assert (0.02, "leaves") not in sooner
+
+
+def test_every_query_has_what_the_thesis_says() -> None:
+    every = [*corpus.queries("tpch"), *goals.OWN]
+    assert all(goals_thesis.says(query) for query in every)
+    assert set(goals_thesis.PARTLY) < set(every)
 
 
 def test_misses_are_counted_strictly_and_beyond_noise() -> None:

@@ -14,6 +14,7 @@ from slackwater.cli import (
     bench_goals,
     bench_plans,
     bench_search,
+    bench_sharing,
     compacting,
     create,
     demo,
@@ -145,7 +146,7 @@ bench.app.command("methods")(bench_plans.methods)
 bench.app.command("progressive")(bench_plans.progressive)
 bench.app.command("budget")(bench_budget.budget)
 bench.app.command("goals")(bench_goals.goals)
-bench.app.command("sharing")(bench_goals.sharing)
-bench.app.command("day")(bench_goals.day)
+bench.app.command("sharing")(bench_sharing.sharing)
+bench.app.command("day")(bench_sharing.day)
 bench.app.command("search")(bench_search.search)
 app.add_typer(bench.app, name="bench")
