@@ -173,7 +173,7 @@ def cardinality(
             arrivals = Arrivals(files, tables_of(db, query), even(RUNS))
             pacing = Pacing(name, query[name], setting(db, arrivals, learned), RUNS)
             search = pacing.search("uniform", Goal())
-            found = search.sampled([[RUNS] * search.groups])
+            found = search.sampled([[RUNS] * search.choices])
             course = Course("c", [pacing.piece(found)])
             learned.teach(db)
             Progress(db, {name: text}, [course]).run(arrivals)

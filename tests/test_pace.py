@@ -15,7 +15,8 @@ from slackwater.planner.choice import HIGHER_ORDER, INCREMENTAL, PLAIN
 from slackwater.planner.compaction import FANOUT
 from slackwater.planner.course import Course, Interval
 from slackwater.planner.flushes import schedule
-from slackwater.planner.pace import LADDER, MODES, WORTH, Goal, Search, nearest_goal
+from slackwater.planner.pace import LADDER, MODES, WORTH, Goal, Search
+from slackwater.planner.reach import nearest_goal
 from slackwater.planner.simulation import NOTHING, Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut, is_subplan
 from slackwater.planner.ways import Ways
@@ -285,8 +286,8 @@ def test_greedy_is_near_the_best_there_is(name: str, share: float) -> None:
 
 def test_greedy_is_no_worse_than_chance(rng: random.Random) -> None:
     search = Search(simulation(TEXTS), {q: Goal(share=0.5) for q in TEXTS}, worth=0.0)
-    chance = [[rng.choice(LADDER) for _ in range(search.groups)] for _ in range(200)]
-    found, drawn = search.greedy(), search.sampled([[1] * search.groups, *chance])
+    chance = [[rng.choice(LADDER) for _ in range(search.choices)] for _ in range(200)]
+    found, drawn = search.greedy(), search.sampled([[1] * search.choices, *chance])
     assert len(found.missed) <= len(drawn.missed)
     assert found.missed or found.total <= drawn.total
 

@@ -23,6 +23,7 @@ from slackwater.errors import UserError
 from slackwater.planner.choice import FULL, PLAIN
 from slackwater.planner.ways import METHODS
 from slackwater.warehouse import Warehouse
+from slackwater.work.plan_report import PlannedView
 from slackwater.work.tradeoff import SHARES
 
 Run = Callable[..., Any]
@@ -356,6 +357,23 @@ def test_the_nearest_goal_that_is_named_can_be_met(db: Warehouse) -> None:
     assert "cannot be met" not in altered
     plan = db.plan(supposing=["ALTER MATERIALIZED VIEW soon SET (within = '0.001 seconds')"])
     assert nearest in plan.views["soon"].note
+
+
+def test_among_views_that_share_the_nearest_goal_can_be_met_and_less_cannot(db: Warehouse) -> None:
+    def planned(seconds: float) -> PlannedView:
+        alter = f"ALTER MATERIALIZED VIEW above SET (within = '{seconds:.6f} seconds')"
+        return db.plan(supposing=[alter]).views["above"]
+
+    hard = planned(0.001)
+    assert hard.nearest_seconds is not None
+    assert "cannot be met: about " in hard.note
+    met = planned(hard.nearest_seconds * 1.0001)
+    assert met.is_met
+    assert not met.note
+    assert met.final_seconds <= hard.nearest_seconds * 1.001
+    missed = planned(hard.nearest_seconds * 0.97)
+    assert not missed.is_met
+    assert "cannot be met: about " in missed.note
 
 
 def test_what_is_computed_anew_each_time_has_a_goal_too(db: Warehouse) -> None:

@@ -97,7 +97,10 @@ class Decomposition:
                 tried = self._with({**splits, group.likeness: clusters})
                 if tried.badness < best.badness:
                     best, splits = tried, {**splits, group.likeness: clusters}
-        return min(best, self.apart, self.unshared, key=lambda s: s.badness)
+        ways = best, self.together, self.apart, self.unshared
+        chosen = min(ways, key=lambda s: s.badness)
+        chosen.search.rivals = tuple(s.search for s in ways if s is not chosen)
+        return chosen
 
     def _with(self, splits: Mapping[object, Clusters]) -> Shared:
         sharing = shared(self.ordered, self._splitting(splits))

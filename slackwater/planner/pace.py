@@ -20,8 +20,9 @@ from math import inf
 
 from slackwater.errors import UserError
 from slackwater.planner.flushes import runs_at
+from slackwater.planner.reach import at_least, shortest
 from slackwater.planner.simulation import Cost, Simulation
-from slackwater.planner.subplans import Path, Subplan, is_subplan, number_of
+from slackwater.planner.subplans import Path, is_subplan, number_of
 
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
 """Paces that are tried; one below and above the best are tried at the end."""
@@ -88,7 +89,9 @@ class Search:
     mode: str = "paths"
     most: int = LADDER[-1]
     worth: float = WORTH
-    _groups: list[tuple[Path, ...]] = field(default_factory=list)
+    rivals: tuple[Search, ...] = ()
+    """Searches for the same queries that share in other ways."""
+    groups: list[tuple[Path, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -99,10 +102,12 @@ class Search:
             )
         self.dag = self.simulation.dag
         self.paths = [(s.number, n) for s in self.dag.subplans for n in self.simulation.moving(s)]
-        self._groups = list(self._grouped())
-        self._ladder = [k for k in LADDER if k < self.most] + [self.most]
-        self.simulation.rungs = self._ladder
+        self.groups = list(self._grouped())
+        self.ladder = [k for k in LADDER if k < self.most] + [self.most]
+        self.simulation.rungs = self.ladder
         self.wanted = self._wanted()
+        self._least_final: dict[str, float] = {}
+        self._reached: dict[str, tuple[float, Paces]] = {}
 
     # -- what moves together
 
@@ -125,11 +130,11 @@ class Search:
                 yield own
 
     @property
-    def _moves(self) -> Iterator[tuple[Path, ...]]:
+    def moves(self) -> Iterator[tuple[Path, ...]]:
         """Paths whose paces go up or down in one step: beside single ones all of a subplan, whose
         runs may then rely on references between its inputs; and all of a query, since who reads
         less often than is written has more to read."""
-        yield from self._groups
+        yield from self.groups
         if self.mode == "paths":
             yield from (own for own in self._by_subplan() if len(own) > 1)
         if self.mode in ("paths", "subplans"):
@@ -154,7 +159,7 @@ class Search:
             if own:
                 yield own
 
-    def _flowing(self, paces: dict[Path, int]) -> dict[Path, int]:
+    def flowing(self, paces: dict[Path, int]) -> dict[Path, int]:
         """Where only leaves have paces rows go on at once: who reads a subplan runs with it."""
         if self.mode == "leaves":
             for number, name in self.paths:
@@ -193,7 +198,7 @@ class Search:
         return runs_at(tuple(paces[path] for path in self._paths_of[number]))
 
     def _is_inside(self, number: int, own: Sequence[int], paces: Paces) -> bool:
-        reader = self._only_reader[number]
+        reader = self.only_reader[number]
         if reader is None or not own:
             return False
         return len({*own, *(paces[path] for path in self._paths_of[reader])}) == 1
@@ -213,7 +218,7 @@ class Search:
         ]
 
     @cached_property
-    def _only_reader(self) -> list[int | None]:
+    def only_reader(self) -> list[int | None]:
         """By subplan, the one that reads it, if that is all."""
         roots = set(self.dag.roots.values())
         return [
@@ -241,9 +246,9 @@ class Search:
     def greedy(self) -> Found:
         """The paces that incrementability leads to. What a step of some paths would bring changes
         only with steps that touch one of their queries."""
-        paces = self._flowing(dict.fromkeys(self.paths, 1))
+        paces = self.flowing(dict.fromkeys(self.paths, 1))
         final, steps = self._final(paces), 0
-        moves = list(self._moves)
+        moves = list(self.moves)
         queries = [self._queries(group) for group in moves]
         best: dict[int, _Step] = {}
         stale = set(range(len(moves)))
@@ -253,10 +258,10 @@ class Search:
             chosen = max(best, key=lambda i: best[i].worth, default=None)
             if chosen is None or not best[chosen].paces:
                 break
-            paces = self._flowing({**paces, **best[chosen].paces})
+            paces = self.flowing({**paces, **best[chosen].paces})
             final, steps = {**final, **best[chosen].final}, steps + 1
             stale = {i for i, own in enumerate(queries) if own & queries[chosen]}
-        found = self.lowered(self._found(paces, steps))
+        found = self._with_reached(self.lowered(self._found(paces, steps)))
         course = self.simulation.setting.course
         if course is None or not course.varies:
             return found
@@ -272,9 +277,9 @@ class Search:
         """One rung up for some paths, or several where one alone takes nothing away."""
         if all(final[q] <= self.wanted[q] for q in queries):
             return _NO_STEP
-        for rung in (k for k in self._ladder if k > max(paces[path] for path in group)):
+        for rung in (k for k in self.ladder if k > max(paces[path] for path in group)):
             raised = dict.fromkeys(group, rung)
-            tried = self._flowing({**paces, **raised})
+            tried = self.flowing({**paces, **raised})
             if not self.is_allowed(tried, group):
                 break
             gained, added, after = self._compared(paces, tried, final)
@@ -287,11 +292,36 @@ class Search:
         """What a second of CPU time must take away: anything, where a goal within reach is missed;
         a goal out of reach is not chased at any cost."""
         late = (q for q in queries if final[q] > self.wanted[q])
-        return 0.0 if any(self._nearest[q] <= self.wanted[q] for q in late) else self.worth
+        return 0.0 if any(map(self._is_within_reach, late)) else self.worth
 
-    @cached_property
-    def _nearest(self) -> dict[str, float]:
-        return {query: nearest_goal(self, query) for query in self.dag.roots}
+    def _is_within_reach(self, query: str) -> bool:
+        wanted = self.wanted[query] * (1 + 1e-9)
+        if query not in self._least_final:
+            self._least_final[query] = at_least(self, query)
+        return self._least_final[query] <= wanted and self.reach(query)[0] <= wanted
+
+    def reach(self, query: str) -> tuple[float, Paces]:
+        """The shortest last run of a query, and at which paces that is."""
+        if query not in self._reached:
+            paces = shortest(self, query)
+            self._reached[query] = self._final(paces)[query], paces
+        return self._reached[query]
+
+    def _with_reached(self, found: Found) -> Found:
+        """The same, or other paces where a goal is missed that is within reach."""
+        for query in sorted(found.missed):
+            if self._is_within_reach(query):
+                _, short = self.reach(query)
+                own = {path: short[path] for path in self.paths if query in self._queries([path])}
+                most = {path: max(pace, found.paces[path]) for path, pace in own.items()}
+                tried = (self.flowing({**found.paces, **paces}) for paces in (own, most))
+                more = [
+                    self.lowered(self._found(paces, found.steps))
+                    for paces in tried
+                    if self.is_allowed(paces)
+                ]
+                found = min([found, *more], key=_badness)
+        return found
 
     def _queries(self, group: Sequence[Path]) -> set[str]:
         return set().union(*(self.dag.subplans[number].queries for number, _ in group))
@@ -340,9 +370,9 @@ class Search:
         lowering = True
         while lowering:
             lowering = False
-            for group in self._moves:
+            for group in self.moves:
                 for lower in self._below(max(paces[path] for path in group)):
-                    tried = self._flowing({**paces, **dict.fromkeys(group, lower)})
+                    tried = self.flowing({**paces, **dict.fromkeys(group, lower)})
                     gained, added, after = self._compared(paces, tried, final)
                     if gained >= 0 and added < 0 and self.is_allowed(tried, group):
                         paces, final, lowering = tried, {**final, **after}, True
@@ -355,7 +385,7 @@ class Search:
         paces, final, moved = dict(found.paces), dict(found.final), True
         while moved:
             moved = False
-            for group in self._moves:
+            for group in self.moves:
                 spent = sum(self.cost(number, paces).total for number in {n for n, _ in group})
                 best = -SAVED * spent
                 for tried in self._raised(group, paces):
@@ -368,13 +398,13 @@ class Search:
 
     def _raised(self, group: Sequence[Path], paces: dict[Path, int]) -> Iterator[dict[Path, int]]:
         """All higher rungs for some paths."""
-        for rung in (k for k in self._ladder if k > max(paces[path] for path in group)):
-            tried = self._flowing({**paces, **dict.fromkeys(group, rung)})
+        for rung in (k for k in self.ladder if k > max(paces[path] for path in group)):
+            tried = self.flowing({**paces, **dict.fromkeys(group, rung)})
             if self.is_allowed(tried, group):
                 yield tried
 
     def _below(self, pace: int) -> Iterator[int]:
-        yield from (k for k in self._ladder if k < pace)
+        yield from (k for k in self.ladder if k < pace)
         if pace > 1:
             yield pace - 1
 
@@ -388,7 +418,7 @@ class Search:
         """The cheapest paces that meet the goals, where groups have nothing in common, as with one
         pace for each query. Goals out of reach are chased as far as it is worth."""
         paces = dict.fromkeys(self.paths, 1)
-        for group in self._groups:
+        for group in self.groups:
             tried = (self._at({**paces, **dict.fromkeys(group, k)}) for k in rungs)
             paces = dict(min(tried, key=self._price).paces)
         return self._at(paces)
@@ -403,38 +433,25 @@ class Search:
         return min((self._at(p) for p in allowed if self.is_allowed(p)), key=_badness)
 
     def _all(self, rungs: Sequence[int]) -> Iterator[dict[Path, int]]:
-        for combination in product(rungs, repeat=len(self._groups)):
+        for combination in product(rungs, repeat=len(self.groups)):
             paces = self._set(combination)
             if self.is_allowed(paces):
                 yield paces
 
     def _set(self, combination: Sequence[int]) -> dict[Path, int]:
         paces = dict.fromkeys(self.paths, 1)
-        for group, pace in zip(self._groups, combination, strict=True):
+        for group, pace in zip(self.groups, combination, strict=True):
             paces |= dict.fromkeys(group, pace)
-        return self._flowing(paces)
+        return self.flowing(paces)
 
     def _at(self, paces: Paces) -> Found:
         return self._found(paces, 0)
 
     @property
-    def groups(self) -> int:
+    def choices(self) -> int:
         """How many paces there are to choose."""
-        return len(self._groups)
+        return len(self.groups)
 
 
 def _badness(found: Found) -> tuple[float, float]:
     return sum(found.missed.values()), found.total
-
-
-def nearest_goal(search: Search, query: str) -> float:
-    """The shortest last run of a query that any paces reach: what can be promised, in seconds."""
-    subplans: list[Subplan] = list(search.dag.of(query))
-    rungs = [k for k in LADDER if k <= search.most]
-    shortest = 0.0
-    for subplan in subplans:
-        moving = search.simulation.moving(subplan)
-        shortest += min(
-            search.simulation.cost(subplan.number, [k] * len(moving)).final for k in rungs
-        )
-    return shortest

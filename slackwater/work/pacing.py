@@ -17,7 +17,8 @@ from slackwater.catalog.model import Table, View
 from slackwater.planner.choice import ENGINES
 from slackwater.planner.course import Course
 from slackwater.planner.decomposition import Decomposition
-from slackwater.planner.pace import LADDER, Found, Goal, Search, nearest_goal
+from slackwater.planner.pace import LADDER, Found, Goal, Search
+from slackwater.planner.reach import nearest_goal
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
 from slackwater.sources import parquet
@@ -83,7 +84,9 @@ class Paced:
         ]
 
     def _nearest(self, name: str) -> float:
-        return min(self.found.final[name], nearest_goal(self.search, name))
+        final = self.found.final[name]
+        is_missed = name in self.found.missed
+        return min(final, nearest_goal(self.search, name)) if is_missed else final
 
 
 @dataclass(frozen=True)
