@@ -26,10 +26,12 @@ from slackwater.planner.choice import FULL, FUTURE, HIGHER_ORDER, INCREMENTAL, P
 from slackwater.planner.course import Course
 from slackwater.planner.flushes import Flushes, Moving, Runs, Times
 from slackwater.planner.logs import waiting
+from slackwater.planner.shown import Shown
 from slackwater.planner.subplans import Dag, Subplan, is_subplan, name_of, number_of
 from slackwater.planner.ways import METHODS, Sizes, Ways
 from slackwater.stats.cost import Model, Work
 from slackwater.stats.rows import Change, Estimates, Rows
+from slackwater.stats.turnover import Turnover
 from slackwater.stats.values import Ignorance, Known, Values
 from slackwater.tvr.references import Reference
 from slackwater.tvr.time import split
@@ -107,6 +109,7 @@ class Setting:
     course: Course | None = None  # of prices; all work costs one, if None
     run: Mapping[str, float] = field(default_factory=lambda: RUN)
     references: frozenset[Reference] = frozenset()  # that hold wherever all inputs move together
+    turnover: Turnover = field(default_factory=Turnover)  # of views and parts, as was seen
     remembers: bool = True  # what was computed; if not, all of it is computed whenever asked for
 
     _costs: dict[object, Remembered] = field(default_factory=dict, repr=False)
@@ -135,6 +138,7 @@ class Simulation:
         self._flows: dict[tuple[int, bytes, bytes], Estimates] = {}
         self._every_way: dict[int, Ways] = {}
         self._built: dict[int, float] = {}
+        self._shown = Shown(dag, setting.turnover, setting.known, self._flow, self._known)
         self._reads: dict[int, frozenset[str]] = {}
         self.evaluations = 0
 
@@ -281,7 +285,9 @@ class Simulation:
         if key not in self._flows:
             inputs = self.dag.subplans[number].inputs
             flows = {n: self._flow(n, start, end) for n in inputs}
-            self._flows[key] = Estimates(flows, self._known(dict.fromkeys(inputs, (start, end))))
+            found = Estimates(flows, self._known(dict.fromkeys(inputs, (start, end))))
+            self._flows[key] = found
+            self._shown.correct(number, found, start, end)
         return self._flows[key]
 
     def _relation(self, name: str) -> Relation:

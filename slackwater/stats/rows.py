@@ -111,6 +111,10 @@ class Estimates:
                     self._found[below] = _estimate(below, self)
         return self._found[node]
 
+    def tell(self, node: Relation, rows: Rows) -> None:
+        """Know the rows of an operator, whatever is estimated of them."""
+        self._found[node] = rows
+
     @cached_property
     def domain(self) -> Domain:
         """Values and selectivities, as at the end of the interval."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.catalog.model import Table
@@ -14,12 +15,14 @@ from slackwater.planner.placement import not_local
 from slackwater.stats.cost import MEASURES, Work, step_work
 from slackwater.stats.recall import Expected
 from slackwater.stats.rows import Estimates, Rows
+from slackwater.stats.turnover import Turnover, result
 from slackwater.stats.values import Known
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.states import State
 from slackwater.tvr.time import CHANGE, NEW, OLD, split
 from slackwater.work.interval import Interval
+from slackwater.work.turnover import came
 from slackwater.work.upkeep import Following, Upkeep
 
 BYTES_PER_ROW = 40
@@ -45,18 +48,23 @@ def costing(upkeep: Upkeep) -> Costing:
     """What the ways to refresh a view cost, by what the warehouse has learned."""
     house = upkeep.world.house
     expected = house.experience.of(upkeep.view.name)
-    return Costing(upkeep.interval, expected, house.profiling.known())
+    known, turnover = house.profiling.known(), house.experience.turnover()
+    return Costing(upkeep.interval, expected, known, turnover)
 
 
 class Costing:
     """One view between its last refresh and now."""
 
-    def __init__(self, interval: Interval, expected: Expected, known: Known) -> None:
+    def __init__(
+        self, interval: Interval, expected: Expected, known: Known, turnover: Turnover
+    ) -> None:
         self._interval = interval
         self._runner = interval.world.house.runner
         self._expected = expected
         self._states: dict[str, State] = {}
         self._rows: dict[str, Rows] = {}
+        self._known = known
+        self._turnover = turnover
         self._estimates = Estimates(self._rows, known)
 
     def by_changes(self, method: str, way: Following, impossible: Sequence[str] = ()) -> Effort:
@@ -64,7 +72,8 @@ class Costing:
         self._know(way.plan)
         for id, relation in way.changes.items():  # later ones read what earlier ones make
             self._measure(relation)
-            made = self._estimates.of(relation)
+            made = self._changed(id, way.plan) or self._estimates.of(relation)
+            self._estimates.tell(relation, made)
             self._rows.setdefault(id + CHANGE, made)
             self._rows.setdefault(id + NEW, Rows(self._stored(id, OLD) + made.before))
         relations = list(way.changes.values())
@@ -100,6 +109,20 @@ class Costing:
 
     def _know(self, plan: Maintenance) -> None:
         self._states |= {s.id: s for s in plan.states.values()}
+
+    def _changed(self, id: str, plan: Maintenance) -> Rows | None:
+        """The changed rows of a state or of the view, as refreshes before have shown."""
+        is_view = id == self._interval.view.id
+        node = plan.root if is_view else self._states[id].node
+        key = result(node) if is_view else node.digest()
+        if key not in self._turnover.seen:
+            return None
+        rows = self._turnover.expected(key, node, self._came, self._known)
+        return None if rows is None else Rows(rows)
+
+    @cached_property
+    def _came(self) -> Mapping[str, Rows]:
+        return came(self._interval)
 
     # -- engines
 

@@ -7,7 +7,7 @@ What a refresh was expected to be, and what it took, is in its event.
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from math import inf
 from typing import Any
@@ -18,6 +18,7 @@ from slackwater.stats.calibrate import MOST_STEPS, Measured, fitted
 from slackwater.stats.cost import KINDS, Model, Work
 from slackwater.stats.recall import Expected, Past, is_missed
 from slackwater.stats.sound import sound
+from slackwater.stats.turnover import MOST, Seen, Turnover, seen
 
 REFIT = 20
 """Prices are fitted again after so many more refreshes."""
@@ -32,6 +33,7 @@ class Experience:
         self._measured: list[Measured] | None = None
         self._pasts: dict[str, Past] = {}  # by the names of views
         self._misses = Counter[str]()  # since this warehouse was opened
+        self._seen: dict[str, deque[Seen]] = {}  # by what stands for a relation
         self._fitted = 0
         self._model = Model()
         self._gone: set[tuple[str, str]] = set()  # ways of views, on Spark
@@ -39,14 +41,25 @@ class Experience:
     def of(self, view: str) -> Expected:
         """What ways to refresh a view are expected to take, as far as it is known by now."""
         with self._lock:
-            if self._measured is None:
-                self._measured = []
-                for event in reversed(self._catalog.events(kind="refresh", limit=MOST_STEPS)):
-                    self._add(self._measured, event.body)
-                self._fit(self._measured)
-            elif len(self._measured) >= self._fitted + REFIT:
-                self._fit(self._measured)
+            measured = self._all()
+            if len(measured) >= self._fitted + REFIT:
+                self._fit(measured)
             return Expected(self._model, self._pasts.get(view, Past()).copy())
+
+    def turnover(self) -> Turnover:
+        """How many rows changed of relations, as far as it was seen by now."""
+        with self._lock:
+            self._all()
+            return Turnover({key: tuple(seen) for key, seen in self._seen.items()})
+
+    def _all(self) -> list[Measured]:
+        """What was measured, by the events of before at first."""
+        if self._measured is None:
+            self._measured = []
+            for event in reversed(self._catalog.events(kind="refresh", limit=MOST_STEPS)):
+                self._add(self._measured, event.body)
+            self._fit(self._measured)
+        return self._measured
 
     def misses(self, view: str) -> int:
         """How often refreshes of a view took ten times what was expected: what was planned for it
@@ -77,6 +90,8 @@ class Experience:
                 self._add(self._measured, event)
 
     def _add(self, measured: list[Measured], event: Mapping[str, Any]) -> None:
+        for key, shown in seen(event):
+            self._seen.setdefault(key, deque(maxlen=MOST)).append(shown)
         found = _measured(event)
         if found is not None:
             measured.append(found)

@@ -244,6 +244,7 @@ class OneRun:
             operators=done.operators,
             choice=choice,
             states=done.states,
+            turnover=done.turnover,
         )
 
     def _tell(

@@ -199,6 +199,7 @@ class _Planning:
             house.profiling.known(),
             self._course(ids),
             references=frozenset(self._references(ids)),
+            turnover=house.experience.turnover(),
         )
 
     def _course(self, ids: Mapping[str, None]) -> Course | None:

@@ -32,6 +32,7 @@ def body(world: World, run: Run, read_at: str, view: View, report: RefreshReport
         "places": report.places,
         "operators": report.operators,
         "states": report.states,
+        "turnover": report.turnover,
         "sources": _sizes(world, view),
         "rows": report.rows,
         "seconds": report.seconds,

@@ -29,6 +29,7 @@ class RefreshReport:
     operators: list[dict[str, Any]] = field(default_factory=list)  # what was done where, and why
     choice: Choice | None = None  # the ways there were, and what they were expected to cost
     states: dict[str, Any] | None = None  # what is kept of the view, where it has a budget
+    turnover: dict[str, Any] | None = None  # what came, and how many rows changed by that
     places: dict[str, str] = field(default_factory=dict)  # of reasons, in the plan
 
     @property

@@ -29,6 +29,7 @@ from slackwater.types import WEIGHT
 from slackwater.work.interval import Interval
 from slackwater.work.preaggregation import Preaggregation
 from slackwater.work.promises import relied_on
+from slackwater.work.turnover import told
 from slackwater.work.world import World
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Upkept:
     steps: list[StepReport] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)
     states: dict[str, Any] | None = None  # what became of them, where there is a budget
+    turnover: dict[str, Any] | None = None  # what came, and how many rows changed by that
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,9 @@ class Upkeep:
             {"operator": describe(node), "law": note.law, "reason": note.reason or None}
             for node, note in notes.items()
         ]
-        return Upkept("incremental", reasons, rows, updates, self._steps, operators)
+        done = Upkept("incremental", reasons, rows, updates, self._steps, operators)
+        made = {id: sum(s.rows for s in self._written(id)) for id in changes}
+        return replace(done, turnover=told(self.interval, self.query, plan, made))
 
     def _change(self, what: str, changes: Mapping[str, Relation]) -> None:
         """Write changes, in one step: later ones may read earlier ones."""
