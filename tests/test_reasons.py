@@ -218,6 +218,46 @@ def test_what_is_not_local_to_a_key_says_why(db: Warehouse) -> None:
         assert [reason(node) for node in found] == [code]
 
 
+def test_a_buffer_that_is_filled_again_is_told(db: Warehouse) -> None:
+    db.append("t", pa.table({"k": list(range(500)), "x": list(range(500))}))
+    db.sql(
+        "CREATE MATERIALIZED VIEW v WITH (refresh = 'incremental') AS "
+        "SELECT k, x FROM t ORDER BY k LIMIT 2"
+    )
+    db.refresh("v")
+    db.sql("DELETE FROM t WHERE k < 400")
+    db.refresh("v")
+    told = _last(db)["BUFFER_REFILLED"]
+    assert told["at"].startswith("TopK limit 2")
+    assert _is_whole(told)
+    assert db.verify("v").equal
+
+
+OPAQUE = {
+    "UNSUPPORTED_OPERATOR": ("SELECT * FROM t PIVOT (sum(x) FOR k IN (1, 2))", "PIVOT"),
+    "TABLE_FUNCTION": ("SELECT id FROM range(3)", "RANGE"),
+}
+
+
+@pytest.mark.parametrize("code", OPAQUE)
+def test_what_ends_the_algebra_is_told(spark: object, tmp_path: Path, code: str) -> None:
+    query, at = OPAQUE[code]
+    with slackwater.connect(tmp_path / "s", placement="auto") as db:
+        for name in "tu":
+            db.sql(f"CREATE TABLE {name} (k BIGINT, x BIGINT)")
+            db.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+        told = db.sql(f"CREATE MATERIALIZED VIEW v AS {query}").message
+        assert told is not None
+        assert f"[{code}] {REASONS[code].means}: {at}" in told
+        db.refresh("v")
+        event = next(e for e in db.events("v") if e["kind"] == "refresh")
+        (local,) = [w for w in event["why_not"] if w["code"] == "NOT_PORTABLE"]
+        assert local["at"] == f"Opaque ({code})"
+        (view,) = db.status()["views"]
+        assert code in {w["code"] for w in view["reasons"]}
+        assert f"Reason: [{code}]" in db.explain("v")
+
+
 @pytest.mark.parametrize(
     ("options", "code", "at"),
     [
