@@ -166,6 +166,12 @@ def test_changes_may_be_put_together() -> None:
     assert "put_together" in rules
 
 
+def test_an_input_of_which_no_column_is_read_is_joined_as_it_is() -> None:
+    node = bound("SELECT r.b, COUNT(*) AS n FROM r CROSS JOIN t GROUP BY r.b")
+    arrivals = {s.source: Arrival(MANY, (Change(inserts=1000),)) for s in node.scans()}
+    assert plan(Problem(node, arrivals, (0.3, 1.0))).cost > 0
+
+
 # -- where rules apply
 
 

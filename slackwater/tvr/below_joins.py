@@ -81,6 +81,8 @@ def _over_join(form: Aggregate) -> _Sums | None:
     if not isinstance(join, Join) or join.how != "inner":
         return None
     whole = spread(join)
+    if any(not r.width for r in whole.inner.inputs):
+        return None  # where an input stands is told by its columns
     row = tuple(remap(e, whole.places.__getitem__) for e in row)
     keys = tuple(substitute(k, row) for k in form.keys)
     return _Sums(
