@@ -22,7 +22,7 @@ from slackwater.planner.temporal import Graph
 from slackwater.planner.timeline import Timed, Timeline
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
-from slackwater.tvr.memo import ROWS, Member
+from slackwater.tvr.memo import CHANGED, ROWS, Member
 from slackwater.tvr.references import NO_PROMISES, Promises
 from slackwater.types import WEIGHT, to_arrow_schema
 from tests.conftest import PROOF
@@ -40,12 +40,14 @@ class ByChance:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._saving = rng.choice((0.0, 0.1, 1.0))
+        self._tables = rng.choice((1, 1, 100))
 
     def member(self, timed: Timed, member: Member, timeline: Timeline) -> float:
         return self._rng.random() ** 3
 
     def read(self, timed: Timed, timeline: Timeline) -> float:
-        return self._rng.random()
+        many = 1 if timed.ref.trait.kind == CHANGED else self._tables
+        return many * self._rng.random()
 
     def save(self, timed: Timed, timeline: Timeline) -> float:
         return self._saving * self._rng.random()

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from slackwater.algebra.relation import Relation
-from slackwater.catalog.model import Table
+from slackwater.catalog.model import Table, View
 from slackwater.errors import UserError, nearest
+from slackwater.planner.existing import Existing
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.sql.tables import unordered
 from slackwater.stats.rows import Change
 from slackwater.tvr.normal import normalize
 from slackwater.work.costing import BYTES_PER_ROW
+from slackwater.work.existing import kept_by
 from slackwater.work.house import House
 from slackwater.work.meaning import definition
 from slackwater.work.promises import promised
@@ -31,9 +33,12 @@ def problem(
     last_first: bool = False,
 ) -> Problem:
     """What a view, or a query's text, reads: as many rows as there are now at the first point,
-    unless others are named, then the changes. What is not named stays as it is."""
+    unless others are named, then the changes. What is not named stays as it is. What a view keeps
+    exists."""
     world = World(house, house.catalog.snapshot(), defining=True)
-    relation = _relation(world, query)
+    view = world.view(query) if world.snapshot.find(query) is not None else None
+    written = _written(world, query, view)
+    relation = normalize(written)
     read = {scan.source: scan.name for scan in relation.scans()}
     still = (Change(),) * (len(prices) - 1)
     arrivals = {id: Arrival(_rows(world, id), still) for id in read}
@@ -56,16 +61,19 @@ def problem(
             )
         arrivals[id] = expected
     known, told = house.profiling.known(), promised(world, read)
-    return Problem(relation, arrivals, tuple(prices), frozenset(due), last_first, known, told)
-
-
-def _relation(world: World, query: str) -> Relation:
-    view = world.snapshot.find(query)
+    existing: tuple[Existing, ...] = ()
     if view is not None:
-        found, _ = definition(world, world.view(query))
-    else:
-        found = unordered(world.house.bound.bind(query, world.context()))
-    return normalize(found)
+        moved = {id for id, arrival in arrivals.items() if arrival.rows != _rows(world, id)}
+        existing = tuple(kept_by(world, view, written, moved))
+    return Problem(
+        relation, arrivals, tuple(prices), frozenset(due), last_first, known, told, existing
+    )
+
+
+def _written(world: World, query: str, view: View | None) -> Relation:
+    if view is not None:
+        return definition(world, view)[0]
+    return unordered(world.house.bound.bind(query, world.context()))
 
 
 def _rows(world: World, id: str) -> float:

@@ -1,7 +1,8 @@
 """Running a plan over the past of a warehouse, to see what each of its runs takes.
 
 The points of the timeline are versions that the tables have had. What a run saves is written as a
-refresh writes it and read again by later runs; nothing of it is committed.
+refresh writes it and read again by later runs; nothing of it is committed. What a view keeps is
+read as it lies there.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from itertools import pairwise
 import pyarrow as pa
 
 from slackwater.algebra.relation import Relation, Scan
-from slackwater.catalog.model import Run, Segment
+from slackwater.catalog.model import Run, Segment, State, View
 from slackwater.catalog.snapshot import Snapshot
 from slackwater.engine.sources import Log, Made, Source, Stored
 from slackwater.errors import StateError
+from slackwater.planner.existing import Existing
 from slackwater.planner.plan import Plan
 from slackwater.planner.problem import Arrival, Problem, read_columns
 from slackwater.planner.replanning import Actual, replanned
@@ -25,6 +27,7 @@ from slackwater.planner.runs import RunSteps, Saved, read_at, rows_at
 from slackwater.planner.steps import Output, Spread, StepReport, WriteSegments
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
+from slackwater.tvr.memo import ROWS
 from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
 from slackwater.types import Schema
@@ -66,8 +69,7 @@ def play(
                 plan = replanned(plan, player.actual(plan.problem, point))
             if planning_again:
                 _require_expected(house, plan.problem, points[: point + 1])
-            told = plan.problem.relied_on.references
-            player.play(plan.runs[point], plan.engines[point], told)
+            player.play(plan.runs[point], plan.engines[point], plan.problem)
         return Played(player.reports, player.results, plan)
 
 
@@ -121,10 +123,13 @@ class _Player:
     results: dict[int, pa.Table] = field(default_factory=dict)
     _saved: dict[str, Source] = field(default_factory=dict)
     _told: Collection[Reference] = ()
+    _existing: Mapping[str, Existing] = field(default_factory=dict)
 
-    def play(self, steps: RunSteps, engine: str, told: Collection[Reference] = ()) -> None:
-        """One run of a plan that relies on some references."""
-        self._told = told
+    def play(self, steps: RunSteps, engine: str, problem: Problem | None = None) -> None:
+        """One run of a plan for a problem."""
+        if problem is not None:
+            self._told = problem.relied_on.references
+            self._existing = {one.name: one for one in problem.existing}
         outputs = [Output(saved.name, saved.relation, _spread(saved)) for saved in steps.saves]
         if steps.result is not None:
             outputs.append(Output(RESULT, prune(zset.with_weight(steps.result))))
@@ -169,6 +174,8 @@ class _Player:
             return Made(scan.source, making[scan.source])
         if scan.source in self._saved:
             return self._saved[scan.source]
+        if scan.source in self._existing:
+            return self._lying(self._existing[scan.source])
         at = read_at(scan)
         segments = self.snapshot.segments(at.id)
         last = self.points[at.end][at.id]
@@ -180,6 +187,28 @@ class _Player:
         if at.weighted:
             return Log(found, scan.fields[:-1])
         return Stored(found, scan.fields)
+
+    def _lying(self, existing: Existing) -> Source:
+        """What a view keeps, if it is as of the point that it is said to be."""
+        found = self.snapshot.relation(existing.name) if existing.name in self.snapshot else None
+        if not isinstance(found, State | View) or existing.at is None:
+            raise StateError(
+                f"'{existing.name}' is nothing that a view of this warehouse keeps.",
+                code="UNKNOWN_STATE",
+                hint="State the problem by the view's name: it then names what the view keeps.",
+            )
+        view = self.snapshot.get(found.view) if isinstance(found, State) else found
+        there, wanted = view.as_of if isinstance(view, View) else {}, self.points[existing.at]
+        read = {scan.source for scan in existing.relation.scans()}
+        if any(there.get(id) != wanted.get(id) for id in read):
+            raise StateError(
+                f"What '{view.name}' keeps is not as of point {existing.at} of the plan.",
+                code="STATE_MOVED",
+                hint="State the problem again: the view was refreshed since, or its sources had "
+                "changed before.",
+            )
+        kind = Stored if existing.kind == ROWS else Log
+        return kind(self.snapshot.segments(existing.name), found.schema)
 
     def _check(self, scan: Scan, id: str, change: Sequence[Segment]) -> None:
         """References hold for what changes between two points if no key there comes and goes."""
