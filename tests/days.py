@@ -33,9 +33,10 @@ from slackwater.timing import parse_size
 from slackwater.tvr.normal import normalize
 from slackwater.work import parts
 from slackwater.work.meaning import as_written
-from slackwater.work.pacing import Options, as_read
+from slackwater.work.pacing import Options
 from slackwater.work.refreshing import advance
 from slackwater.work.reports import RefreshReport
+from slackwater.work.rhythms import as_read
 from slackwater.work.world import World
 from tests.change_maker import Batch, ChangeMaker, Table
 from tests.streams import NO_ANSWER, NoSpark, View, apply_batch, expanded, reads, scratch

@@ -110,6 +110,8 @@ class Setting:
     run: Mapping[str, float] = field(default_factory=lambda: RUN)
     references: frozenset[Reference] = frozenset()  # that hold wherever all inputs move together
     turnover: Turnover = field(default_factory=Turnover)  # of views and parts, as was seen
+    dropped: frozenset[str] = frozenset()
+    """States for which there is no room, by signature over the sources."""
     remembers: bool = True  # what was computed; if not, all of it is computed whenever asked for
 
     _costs: dict[object, Remembered] = field(default_factory=dict, repr=False)
@@ -307,8 +309,31 @@ class Simulation:
     def _ways(self, subplan: Subplan) -> Ways:
         if subplan.number not in self._every_way:
             references = self.setting.references
-            self._every_way[subplan.number] = Ways(subplan, self._changing, references)
+            ways = Ways(subplan, self._changing, references, self._may_keep)
+            self._every_way[subplan.number] = ways
         return self._every_way[subplan.number]
+
+    def _may_keep(self, node: Relation) -> bool:
+        """Is there room for a state?"""
+        dropped = self.setting.dropped
+        return not dropped or self.dag.over_sources(node).digest() not in dropped
+
+    def states(self, number: int) -> dict[str, tuple[float, int]]:
+        """What a subplan may keep, by signature over the sources: rows and columns."""
+        ways = self._ways(self.dag.subplans[number])
+        sizes = self._estimates(number, np.zeros(1), np.ones(1))
+        return {
+            self.dag.over_sources(state.node).digest(): (
+                float(np.ravel(sizes.of(state.node).after)[0]),
+                len(state.schema),
+            )
+            for state in (*ways.plan.kept, *(ways.joined.kept if ways.joined else ()))
+        }
+
+    def usual_states(self, number: int) -> frozenset[str]:
+        """Of these, those that a subplan keeps without parts of joins."""
+        kept = self._ways(self.dag.subplans[number]).plan.kept
+        return frozenset(self.dag.over_sources(state.node).digest() for state in kept)
 
     def _changing(self, name: str) -> float:
         """The rows of an input's change until the result is due."""
@@ -327,7 +352,8 @@ class Simulation:
         """The ways to do runs that keep the usual states, and seconds that keep some runs from it:
         by changes or anew; the only run of a single query's subplan may also do without states."""
         ways = self._ways(subplan)
-        yield INCREMENTAL, sizes.work(ways.following(ways.plan, group.moved, even)), 0.0
+        if ways.is_possible:
+            yield INCREMENTAL, sizes.work(ways.following(ways.plan, group.moved, even)), 0.0
         yield FULL, sizes.work(ways.anew()), 0.0
         if group.only.any() and len(subplan.queries) == 1:
             yield PLAIN, sizes.work(ways.plain()), np.where(group.only, 0.0, np.inf)

@@ -8,7 +8,7 @@ has read. A *path* is one input of one subplan: rows wait there until the path i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -117,18 +117,28 @@ class Dag:
         """A subplan's rows over sources alone."""
         return self._expanded[number]
 
+    def over_sources(self, node: Relation) -> Relation:
+        """A relation over subplans, over sources alone."""
+        return _whole(node, self._expanded)
+
     @cached_property
     def _expanded(self) -> list[Relation]:
         found: list[Relation] = []
-
-        def whole(node: Relation) -> Relation:
-            if isinstance(node, Scan) and is_subplan(node.source):
-                return found[number_of(node.source)]
-            return node
-
         for subplan in self.subplans:
-            found.append(subplan.relation.rewrite(whole))
+            found.append(_whole(subplan.relation, found))
         return found
+
+
+def _whole(relation: Relation, below: Sequence[Relation]) -> Relation:
+    """With subplans put in, of which that is known."""
+
+    def whole(node: Relation) -> Relation:
+        if isinstance(node, Scan) and is_subplan(node.source):
+            return below[number_of(node.source)]
+        return node
+
+    found: Relation = relation.rewrite(whole)
+    return found
 
 
 def cut(

@@ -20,7 +20,13 @@ from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Known
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
-from slackwater.tvr.maintenance import Maintenance, maintenance, with_parts_kept
+from slackwater.tvr.maintenance import (
+    Maintenance,
+    is_repeatable,
+    keeping,
+    maintenance,
+    with_parts_kept,
+)
 from slackwater.tvr.methods.higher_order import around, spread
 from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
@@ -40,18 +46,36 @@ class Ways:
     subplan: Subplan
     changing: Callable[[str], float]
     references: frozenset[Reference] = frozenset()
+    may_keep: Callable[[Relation], bool] = lambda node: True
     _found: dict[object, Outputs] = field(default_factory=dict)
 
     @cached_property
-    def plan(self) -> Maintenance:
-        """With the usual states kept."""
+    def whole(self) -> Maintenance:
+        """With all usual states kept."""
         relation = self.subplan.relation
         return maintenance(relation, RESULT, relation.schema, self._id)
 
     @cached_property
+    def plan(self) -> Maintenance:
+        """With the usual states kept, as far as they may be."""
+        wanted = [node.digest() for node in self.whole.states if self.may_keep(node)]
+        if len(wanted) == len(self.whole.states):
+            return self.whole
+        return keeping(self.whole, wanted, self._id)
+
+    @property
+    def is_possible(self) -> bool:
+        """Can changes be followed with what may be kept?"""
+        return all(node in self.plan.states or is_repeatable(node) for node in self.whole.states)
+
+    @cached_property
     def joined(self) -> Maintenance | None:
-        """With what the largest change is joined with kept, too, where there is such a thing."""
-        return with_parts_kept(self.plan, self._pivot, self._id)
+        """With what the largest change is joined with kept, too, where there is such a thing, and
+        it may be."""
+        found = with_parts_kept(self.whole, self._pivot, self._id)
+        if found is None or not all(self.may_keep(state.node) for state in found.kept):
+            return None
+        return found
 
     @cached_property
     def _ids(self) -> dict[Relation, str]:

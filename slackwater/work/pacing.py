@@ -19,6 +19,7 @@ from slackwater.planner.course import Course
 from slackwater.planner.decomposition import Decomposition
 from slackwater.planner.pace import LADDER, Found, Goal, Search
 from slackwater.planner.reach import nearest_goal
+from slackwater.planner.rounds import Budgets, within_budgets
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
 from slackwater.sources import parquet
@@ -35,6 +36,8 @@ from slackwater.work.house import House
 from slackwater.work.meaning import as_written
 from slackwater.work.parts import Forms, Ids, forms
 from slackwater.work.rhythms import rhythm
+from slackwater.work.room import budget_of
+from slackwater.work.state_bytes import bytes_of_states
 from slackwater.work.world import World
 
 
@@ -161,8 +164,10 @@ class _Planning:
     def paced(self, ids: Ids) -> Paced:
         """Cut, simulate, search."""
         queries = {view.name: self._query(view) for view in self._views}
-        setting = self._setting(queries)
-        search, found = self._searched(queries, setting)
+        budgets = Budgets(dict(self._budgets()), bytes_of_states(self._world))
+        search, found = within_budgets(
+            lambda setting: self._searched(queries, setting), self._setting(queries), budgets
+        )
         dag = search.dag
         made, batch = forms(dag, found, self._usual, ids), search.batch()
         return Paced(self._rhythm, search, found, batch, made, self._expected, self._assumed)
@@ -188,6 +193,12 @@ class _Planning:
                 within = parse_within(said)
                 seconds = float("inf") if within.seconds is None else within.seconds
                 yield view.name, Goal(seconds, within.share)
+
+    def _budgets(self) -> Iterator[tuple[str, float]]:
+        for view in self._views:
+            budget = budget_of(self._world, view)
+            if budget is not None:
+                yield view.name, float(budget)
 
     def _setting(self, queries: Mapping[str, Relation]) -> Setting:
         house = self._world.house

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from slackwater.catalog.model import Event
+from slackwater.catalog.model import Event, Segment
 from slackwater.planner.outline import Candidate
 from slackwater.tvr.time import NEW
 from slackwater.work.room import bytes_of
 from slackwater.work.upkeep import Upkeep
+from slackwater.work.world import World
 
 FILE_BYTES = 1_500
 """Of a file without rows."""
@@ -57,10 +58,29 @@ class StateBytes:
             for id in self.upkeep.view.depends
             if interval.external(id) is None
         ]
-        for stored in (states, sources):
-            found = [(interval.segments(id, NEW), width + 1) for id, width in stored]
-            rows = sum(s.rows for segments, _ in found for s in segments)
-            if rows >= ENOUGH_ROWS:
-                size = sum(s.bytes for segments, _ in found for s in segments)
-                return size / sum(s.rows * width for segments, width in found for s in segments)
-        return BYTES_PER_VALUE
+        return _per_value(states, sources, lambda id: interval.segments(id, NEW))
+
+
+def bytes_of_states(world: World) -> Callable[[float, int], float]:
+    """What a state of so many rows and columns would take, as others take that are stored."""
+    snapshot = world.snapshot
+    views = (*snapshot.views(), *snapshot.parts())
+    states = [(s.id, len(s.schema)) for view in views for s in snapshot.states(view.id)]
+    tables = [(t.id, len(t.schema)) for t in snapshot.tables() if t.source == "managed"]
+    per_value = _per_value(states, tables, snapshot.segments)
+    return lambda rows, columns: FILE_BYTES + rows * (columns + 1) * per_value
+
+
+def _per_value(
+    states: Sequence[tuple[str, int]],
+    sources: Sequence[tuple[str, int]],
+    segments: Callable[[str], Sequence[Segment]],
+) -> float:
+    """Bytes of a value of what is stored, by id and columns: of states, or else of sources."""
+    for stored in (states, sources):
+        found = [(segments(id), columns + 1) for id, columns in stored]
+        rows = sum(s.rows for own, _ in found for s in own)
+        if rows >= ENOUGH_ROWS:
+            size = sum(s.bytes for own, _ in found for s in own)
+            return size / sum(s.rows * width for own, width in found for s in own)
+    return BYTES_PER_VALUE
