@@ -166,7 +166,8 @@ def test_where_nothing_is_known_all_there_is_may_come(db: Warehouse) -> None:
         ("", "sales", "NO_SCHEDULE"),
         ("WITH (schedule = 'every 100 rows')", "sales", "DUE_BY_ROWS"),
         ("WITH (schedule = 'daily 06:00', refresh = 'full')", "sales", "REFRESH_FULL"),
-        ("WITH (schedule = 'daily 06:00')", "above", "READS_VIEWS"),
+        ("WITH (schedule = 'daily 07:00')", "above", "READS_VIEWS"),
+        ("WITH (schedule = 'every 100 rows')", "above", "READS_VIEWS"),
     ],
 )
 def test_views_without_paces_say_why(db: Warehouse, options: str, source: str, reason: str) -> None:

@@ -27,14 +27,13 @@ from slackwater.stats.arrival import Arrived, Expected
 from slackwater.stats.outlook import outlook
 from slackwater.stats.rows import Change
 from slackwater.timing import Rhythm, parse_prices, parse_within
-from slackwater.tvr.normal import normalize
 from slackwater.tvr.references import Reference
 from slackwater.work.arrivals import history
 from slackwater.work.course import at_any_time, course
+from slackwater.work.expanded import expanded, read_views
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
-from slackwater.work.meaning import as_written
-from slackwater.work.parts import Forms, Ids, forms
+from slackwater.work.parts import Forms, Ids, Written, forms
 from slackwater.work.rhythms import rhythm
 from slackwater.work.room import budget_of
 from slackwater.work.state_bytes import bytes_of_states
@@ -169,7 +168,8 @@ class _Planning:
             lambda setting: self._searched(queries, setting), self._setting(queries), budgets
         )
         dag = search.dag
-        made, batch = forms(dag, found, self._usual, ids), search.batch()
+        written = dict(self._written())
+        made, batch = forms(dag, found, self._usual, ids, written), search.batch()
         return Paced(self._rhythm, search, found, batch, made, self._expected, self._assumed)
 
     def _searched(self, queries: Mapping[str, Relation], setting: Setting) -> tuple[Search, Found]:
@@ -183,8 +183,15 @@ class _Planning:
         return search, search.greedy()
 
     def _query(self, view: View) -> Relation:
-        relation, _ = as_written(self._world, view)
-        return normalize(relation)
+        return expanded(self._world, view)
+
+    def _written(self) -> Iterator[tuple[str, Written]]:
+        """Views that others of them are written on."""
+        reads = {view.name: read_views(self._world, view) for view in self._views}
+        for view in self._views:
+            readers = frozenset(name for name, read in reads.items() if view.id in read)
+            if readers:
+                yield view.name, Written(view, readers)
 
     def _goals(self) -> Iterator[tuple[str, Goal]]:
         for view in self._views:

@@ -88,19 +88,47 @@ class Ids:
         return own[number]
 
 
-def forms(dag: Dag, found: Found, expected: Mapping[str, float], ids: Ids) -> Forms:
-    """The parts that paces call for. `expected`: rows of each source until the result is due."""
-    return _Forming(dag, found, expected, ids).forms()
+@dataclass(frozen=True)
+class Written:
+    """A view, and the names of those whose SQL reads it, themselves or through others."""
+
+    view: View
+    readers: frozenset[str]
+
+    @property
+    def scan(self) -> Scan:
+        """How they read it."""
+        return Scan(self.view.id, self.view.name, self.view.schema)
+
+
+def forms(
+    dag: Dag,
+    found: Found,
+    expected: Mapping[str, float],
+    ids: Ids,
+    written: Mapping[str, Written] | None = None,
+) -> Forms:
+    """The parts that paces call for. `expected`: rows of each source until the result is due;
+    `written`: views that others are written on, by their names."""
+    return _Forming(dag, found, expected, ids, written or {}).forms()
 
 
 class _Forming:
     """From subplans to parts."""
 
-    def __init__(self, dag: Dag, found: Found, expected: Mapping[str, float], ids: Ids) -> None:
+    def __init__(
+        self,
+        dag: Dag,
+        found: Found,
+        expected: Mapping[str, float],
+        ids: Ids,
+        written: Mapping[str, Written],
+    ) -> None:
         self._dag = dag
         self._found = found
         self._expected = expected
         self._ids = ids
+        self._written = written
         self._parts: dict[int, Part] = {}
 
     def forms(self) -> Forms:
@@ -108,11 +136,13 @@ class _Forming:
         for subplan in self._dag.subplans:
             if self._is_part(subplan.number):
                 self._parts[subplan.number] = self._part(subplan.number)
-        views = {name: self._form(root) for name, root in self._dag.roots.items()}
+        views = {name: self._form(name, root) for name, root in self._dag.roots.items()}
         places = {number: part.id for number, part in self._parts.items()}
         return Forms(tuple(self._parts.values()), views, places)
 
     def _is_part(self, number: int) -> bool:
+        if self._view_of(number) is not None:
+            return False
         readers = len(self._dag.parents[number]) + len(self._roots(number))
         if readers > 1:
             return True
@@ -121,6 +151,17 @@ class _Forming:
             return pace > 1
         (parent,) = self._dag.parents[number]
         return pace != self._found.paces.get((parent, f"#{number}"), 1) or self._is_uneven(parent)
+
+    def _view_of(self, number: int) -> Written | None:
+        """The view that has these rows when results are due, where they are not needed before and
+        whoever needs them is written on it: that is read then, and no part."""
+        if self._found.pace_of(number) > 1:
+            return None
+        parents, roots = self._dag.parents[number], set(self._roots(number))
+        names = roots.union(*(self._dag.subplans[parent].queries for parent in parents))
+        written = (self._written[name] for name in roots if name in self._written)
+        found = next((w for w in written if names <= {w.view.name, *w.readers}), None)
+        return None if found is None or any(map(self._is_part, parents)) else found
 
     def _is_uneven(self, number: int) -> bool:
         """Are its inputs flushed at different paces? Then each keeps its own."""
@@ -155,14 +196,19 @@ class _Forming:
             number = number_of(node.source)
             if number in self._parts:
                 return scan_of(self._parts[number])
+            if (written := self._view_of(number)) is not None:
+                return written.scan
             return self._over_parts(self._dag.subplans[number].relation)
 
         found: Relation = relation.rewrite(below)
         return found
 
-    def _form(self, root: int) -> Relation | None:
+    def _form(self, name: str, root: int) -> Relation | None:
         if root in self._parts:
             return scan_of(self._parts[root])
+        written = self._view_of(root)
+        if written is not None and written.view.name != name:
+            return None  # it reads that view, and nothing else
         relation = self._over_parts(self._dag.subplans[root].relation)
         ids = {part.id for part in self._parts.values()}
         return relation if any(scan.source in ids for scan in relation.scans()) else None

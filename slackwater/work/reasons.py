@@ -155,7 +155,10 @@ _PACES = {
     "REFRESH_FULL": _Reason(
         "refresh = 'full': it is computed anew each time", "Set refresh = 'auto'."
     ),
-    "READS_VIEWS": _Reason("it reads other views", "Write their queries in its own."),
+    "READS_VIEWS": _Reason(
+        "it reads views that are due at other moments, or that cannot be planned for with it",
+        "Give them its schedule, or write their queries in its own.",
+    ),
     "NOT_UNDERSTOOD": _Reason(
         "its options or its SQL cannot be understood", "Create it anew as it should be."
     ),
