@@ -7,7 +7,9 @@ from collections import Counter
 
 import pytest
 
+from slackwater import Warehouse
 from slackwater.algebra.relation import Aggregate, Relation
+from slackwater.engine.compare import compare
 from slackwater.engine.local import LocalEngine
 from slackwater.errors import UserError
 from slackwater.planner.plan import METHODS, Plan, plan, rules_of
@@ -18,15 +20,18 @@ from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.extract import Extraction
 from slackwater.tvr.memo import ROWS, SUMS, SUMS_CHANGED, Memo, Ref
 from slackwater.tvr.time import NOW
+from slackwater.work.playing import play, recompute, versions
 from tests.test_laws import SCHEMAS, bound, engine, evaluate, log, random_tables
 from tests.test_memo import by_chance
 
 __all__ = ["engine"]
 RULE = "sums_below_joins"
+EXTREMA = "extrema_below_joins"
 LINES = 1_000_000.0
 
 # lines of orders (r), orders (t), and what is known of orders (u)
 BY_ORDER = "SELECT t.c, SUM(r.b) AS n, COUNT(*) AS k FROM r JOIN t ON r.a = t.a GROUP BY t.c"
+LARGEST = "SELECT t.c, MAX(r.b) AS n, COUNT(*) AS k FROM r JOIN t ON r.a = t.a GROUP BY t.c"
 BY_NATION = """
     SELECT u.d, SUM(r.b) AS n FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c GROUP BY u.d
 """
@@ -70,6 +75,21 @@ def test_what_has_many_rows_for_each_key_is_summed_up_before_it_is_joined(query:
     assert not taken(without)
     assert made.cost < without.cost
     made.memo.check()
+
+
+def grouped_lines(made: Plan) -> bool:
+    """Does the plan group lines by their order alone?"""
+    nodes = (step.way.member.relation for _, _, step in made.steps() if step.way is not None)
+    by = [r.tvr.node for n in nodes for r in n.walk() if isinstance(r, Ref)]
+    return any(isinstance(n, Aggregate) and {s.source for s in n.scans()} == {"r"} for n in by)
+
+
+def test_extrema_of_many_rows_for_each_key_are_found_before_they_are_joined() -> None:
+    many, one = stated(LARGEST, lines_per_order=50), stated(LARGEST, lines_per_order=1)
+    assert grouped_lines(plan(many))
+    assert plan(many).cost < plan(many, without=[EXTREMA]).cost
+    assert not plan(one).memo.fired[EXTREMA]
+    plan(many).memo.check()
 
 
 @pytest.mark.parametrize("query", [BY_ORDER, BY_NATION])
@@ -148,6 +168,24 @@ def test_what_may_raise_or_has_no_room_is_not_summed_up_below(value: str) -> Non
     assert all(not node.aggs for node in sums_of(memo, "r"))
 
 
+@pytest.mark.parametrize(
+    ("aggregate", "fired"),
+    [
+        ("MAX(r.b)", 3),
+        ("MIN(r.s)", 3),
+        ("MAX(CAST(r.b AS DOUBLE))", 3),
+        ("MAX(r.b), SUM(CAST(r.b AS DOUBLE))", 0),
+        ("MAX(r.b), STDDEV_POP(r.b)", 0),
+        ("SUM(r.b)", 0),
+    ],
+)
+def test_extrema_go_below_where_all_that_is_asked_can(aggregate: str, fired: int) -> None:
+    """Of one side, of the other, of both."""
+    query = f"SELECT t.c, {aggregate} AS n FROM r JOIN t ON r.a = t.a GROUP BY t.c"
+    query = query.replace(", S", " AS m, S")
+    assert explored(query, "rt").fired[EXTREMA] == fired
+
+
 def test_sums_of_doubles_stay_where_they_are() -> None:
     memo = explored(
         "SELECT t.c, SUM(CAST(r.b AS DOUBLE)) AS n FROM r JOIN t USING (a) GROUP BY t.c", "rt"
@@ -173,6 +211,32 @@ def test_values_without_a_partner_are_not_looked_at(
     for _ in range(6):
         found: Relation = Extraction(memo, by_chance(memo, rng)).of(wanted)
         assert evaluate(engine, found, given) == Counter({(5, 42): 1})
+
+
+def test_plans_with_early_sums_give_what_the_query_does(db: Warehouse) -> None:
+    """Through the warehouse: what is saved is written, and read by the next run."""
+    db.sql("CREATE TABLE o (k BIGINT, seg STRING); CREATE TABLE l (k BIGINT, v DECIMAL(7, 2))")
+    db.sql("INSERT INTO o VALUES (1, 'a'), (2, 'b'), (3, NULL), (NULL, 'c')")
+    db.sql("INSERT INTO l VALUES (1, 1.5), (1, 2.5), (2, NULL), (2, 4), (9, 7), (NULL, 8)")
+    text = """
+        SELECT o.seg, SUM(l.v) AS n, AVG(l.v) AS m, COUNT(l.v) AS k, {} AS x
+        FROM l JOIN o ON l.k = o.k GROUP BY o.seg
+    """
+    for last, rule in (("COUNT(*)", RULE), ("MAX(l.v)", EXTREMA)):
+        arrivals = {
+            "o": Arrival(LINES / 10, (Change(updates=LINES / 20),)),
+            "l": Arrival(LINES, (Change(inserts=100.0),)),
+        }
+        asked = db.problem(text.format(last), arrivals, due=(0, 1), last_first=True)
+        made, points = plan(asked), [versions(db._house)]
+        assert made.memo.fired[rule]
+        assert made.cost < plan(asked, without=[RULE, EXTREMA]).cost
+        first = recompute(db._house, asked.query).results[0]
+        db.sql("UPDATE o SET seg = 'z' WHERE k < 3; INSERT INTO l VALUES (3, 5), (2, -4), (1, 9)")
+        points.append(versions(db._house))
+        results = play(db._house, made, points).results
+        assert compare(results[0], first).equal
+        assert compare(results[1], recompute(db._house, asked.query).results[0]).equal
 
 
 def test_a_rule_to_leave_out_is_one_of_those_there_are() -> None:

@@ -147,6 +147,11 @@ QUERIES |= {
     "sums of a self join": "SELECT SUM(x.b) AS n, SUM(y.b) AS m, COUNT(*) AS k FROM r x "
     "JOIN r y ON x.a = y.a",
     "sums of all with all": "SELECT SUM(r.b) AS n, SUM(t.c) AS m, COUNT(*) AS k FROM r, t",
+    "extrema of both sides": "SELECT r.s, MIN(t.c) AS lo, MAX(r.b) AS hi, MAX(r.a + t.c) AS both "
+    "FROM r JOIN t ON r.a = t.a GROUP BY r.s",
+    "extrema and sums": "SELECT t.c, MIN(r.s) AS lo, MAX(t.a) FILTER (WHERE t.a > 1) AS hi, "
+    "SUM(r.b) AS n, COUNT(*) AS k, COUNT(r.s) AS ks, AVG(u.d) AS m FROM r JOIN t ON r.a = t.a "
+    "JOIN u ON u.b = r.b GROUP BY t.c",
     "sums over a group's partners": "SELECT x.n, SUM(t.c) AS m, COUNT(*) AS k FROM "
     "(SELECT a, COUNT(*) AS n FROM r GROUP BY a) x JOIN t ON x.a = t.a GROUP BY x.n",
 }

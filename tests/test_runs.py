@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 import pyarrow as pa
 import pytest
 
+from slackwater.algebra.expr import Expr
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.engine.local import LocalEngine
 from slackwater.planner.existing import Existing
@@ -168,6 +169,13 @@ def table_of(rows: list[tuple[object, ...]], relation: Relation) -> pa.Table:
     return pa.table(arrays, schema)
 
 
+class Daring(Problem):
+    """Where few rows promise nothing, it is tried all the same."""
+
+    def shrinks(self, relation: Relation, keys: tuple[Expr, ...]) -> bool:
+        return True
+
+
 def by_chance(
     query: Relation,
     history: History,
@@ -182,7 +190,8 @@ def by_chance(
     due = frozenset(rng.sample(range(points), rng.randint(1, points)))
     prices = tuple(rng.random() for _ in range(points))
     last_first = rng.random() < 0.3
-    problem = Problem(query, history.arrivals(), prices, due, last_first, existing=tuple(existing))
+    kind = rng.choice((Problem, Daring))
+    problem = kind(query, history.arrivals(), prices, due, last_first, existing=tuple(existing))
     problem = replace(problem, promises=promises)
     methods = [m for m in METHODS if rng.random() < 0.7]
     speedups = speedups or any_speedups(rng)

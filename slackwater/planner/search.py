@@ -20,14 +20,22 @@ from slackwater.planner.runs import lacking, unfold
 from slackwater.planner.states import Solution, solve
 from slackwater.planner.timeline import Costs, Timed, Timeline
 from slackwater.stats.cost import Model
-from slackwater.tvr import below_joins, explore
-from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule, always
-from slackwater.tvr.methods import higher_order, im2, ojv, promised, spine
+from slackwater.tvr import explore
+from slackwater.tvr.memo import ROWS, Memo, Rewrite, Rule
+from slackwater.tvr.methods import (
+    early_extrema,
+    early_sums,
+    higher_order,
+    im2,
+    ojv,
+    promised,
+    spine,
+)
 
 METHODS = ("im1", "im2", "ojv", "higher_order")
 """Methods that can be left out; recomputing cannot."""
-_RULES = (*explore.RULES, *below_joins.RULES, *promised.RULES, *im2.RULES, *ojv.RULES)
-_REWRITES = (*im2.REWRITES, *higher_order.REWRITES, *spine.REWRITES)
+_RULES = (*explore.RULES, *early_sums.RULES, *promised.RULES, *im2.RULES, *ojv.RULES)
+_REWRITES = (*early_extrema.REWRITES, *im2.REWRITES, *higher_order.REWRITES, *spine.REWRITES)
 
 
 def rules_of(
@@ -143,8 +151,8 @@ def explored(
     itself."""
 
     def memo() -> Memo:
-        promise = problem.shrinks if speedups.pruned else always
-        made = Memo(problem.changed, rules, rewrites, speedups.pruned, problem.relied_on, promise)
+        promises, shrinks = problem.relied_on, problem.shrinks
+        made = Memo(problem.changed, rules, rewrites, speedups.pruned, promises, shrinks)
         made.explore([made.ref(problem.query, ROWS), made.ref(problem.query, ROWS, old=True)])
         return made
 

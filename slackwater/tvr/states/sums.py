@@ -159,7 +159,7 @@ class SumState:
         values = [
             spread(agg, deviations[places], row[places[-1]])
             if agg.name in SPREADS
-            else _finish(agg, [row[i] for i in places])
+            else finish(agg, [row[i] for i in places])
             for agg, places in zip(self.node.aggs, needed, strict=True)
         ]
         behind = row[len(self.names) : merged.width]
@@ -202,10 +202,11 @@ class SumState:
 
 def is_invertible(node: Aggregate) -> bool:
     """Can every aggregate of the operator be kept as partial sums?"""
-    return all(_is_invertible(agg) for agg in node.aggs)
+    return all(is_kept_as_sums(agg) for agg in node.aggs)
 
 
-def _is_invertible(agg: AggCall) -> bool:
+def is_kept_as_sums(agg: AggCall) -> bool:
+    """Can it be kept as partial sums?"""
     if agg.text or agg.distinct:
         return False
     if agg.name in SPREADS:
@@ -219,7 +220,7 @@ def _is_invertible(agg: AggCall) -> bool:
 
 
 def partials_of(agg: AggCall) -> list[Partial]:
-    """The partial sums an aggregate needs, in the order `_finish` reads them."""
+    """The partial sums an aggregate needs, in the order `finish` reads them."""
     number = exact_argument(agg) if agg.name in SPREADS else None
     args = agg.args if number is None else (number,)
     present: list[Expr] = [] if agg.where is None else [_surely(agg.where)]
@@ -237,7 +238,7 @@ def _surely(predicate: Expr) -> Expr:
     return Call(BOOLEAN, False, "is_true", (predicate,))
 
 
-def _finish(agg: AggCall, sums: Sequence[Expr]) -> Expr:
+def finish(agg: AggCall, sums: Sequence[Expr]) -> Expr:
     """The aggregate from the partial sums it needs."""
     if agg.name == "count":
         return sums[0]
