@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +28,7 @@ from bench.goals_chart import day_page, page, sharing_page
 from bench.progress import Course
 from bench.sharing_sets import SETS, TEN
 from slackwater.cli.app import app
+from slackwater.cli.bench_sharing import _days
 
 pytestmark = pytest.mark.xdist_group("bench_goals")
 
@@ -186,6 +188,21 @@ def test_a_day_is_lived_and_exact() -> None:
     assert ours["refreshed"] == ours["kept"] + ours["missed"] == 24 + 6
     assert ours["ratio"] == 1.0
     assert "<svg" in day_page(told)
+
+
+def test_goals_shorter_than_one_run_are_begun_before_they_are_due() -> None:
+    settings = day.Settings(scale=0.01, views=4, ways=("goals",), tight=0.5)
+    assert settings.tight_views() == ("q1", "q4")
+    assert settings.goals()["q4"] == ("daily 09:10", "0.5x")
+    few = replace(settings, views=1)
+    told = day.run(few)
+    assert told["exact"], told["problems"]
+    (ours,) = told["lines"]
+    (result,) = ours["tight"]
+    assert (result["view"], result["due"][11:16]) == ("q1", "08:10")
+    assert result["kept"] == (result["latency_seconds"] <= result["within_seconds"])
+    assert ours["tight_kept"] == ours["kept"] == result["kept"]
+    assert "early runs" in " ".join(_days(told["lines"])[0])
 
 
 def test_searches_with_costs_remembered_or_not_and_split_in_every_way_find_the_same() -> None:

@@ -156,6 +156,10 @@ def day(
     ways: Annotated[
         str, typer.Option(help="goals, schedules, recompute, shortest lag; all when not given.")
     ] = "",
+    tight: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of one run for the last run of every third view."),
+    ] = 0.0,
     engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "local",
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
@@ -176,6 +180,7 @@ def day(
         views=views,
         ways=names(ways) or usual.ways,
         engine=engine,
+        tight=tight,
         data=data,
         spark_master=own.spark_master,
     )
@@ -188,7 +193,16 @@ def day(
 
 
 def _days(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-    columns = ["way", "refreshes", "early runs", "parts", "goals kept", "missed", "CPU s"]
+    columns = [
+        "way",
+        "refreshes",
+        "early runs",
+        "parts",
+        "goals kept",
+        "missed",
+        "tight kept",
+        "CPU s",
+    ]
     rows = [
         [
             line["way"],
@@ -197,6 +211,7 @@ def _days(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
             line["parts"],
             line["kept"],
             line["missed"],
+            f"{line['tight_kept']}/{len(line['tight'])}",
             f"{line['cpu_seconds']:.1f}",
             f"{line['cost']:.1f}",
             f"{line['ratio']:.2f}" if line["ratio"] is not None else "",
