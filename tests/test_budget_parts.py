@@ -41,15 +41,17 @@ def sell(db: Warehouse, rows: int = ROWS) -> None:
     db.append("sales", pa.table(columns))
 
 
-def run_early(db: Warehouse) -> None:
-    """Every view, and what it has in common with others, is a part of its own."""
+def run_early(db: Warehouse, expected: float = 0.0) -> None:
+    """Every view, and what it has in common with others, is a part of its own; run whenever a
+    quarter has come of what is expected."""
     world = World(db._house, db.catalog.snapshot(), defining=True)
     dag = cut({v.name: normalize(as_written(world, v)[0]) for v in world.snapshot.views()})
     zero = dict.fromkeys(dag.roots, 0.0)
     leaves = {p: 4 for s in dag.subplans for p in s.paths if not p[1].startswith("#")}
     above = {p: 1 for s in dag.subplans for p in s.paths if p[1].startswith("#")}
     found = Found(leaves | above, 0.0, zero, zero)
-    parts.apply(db._house, parts.forms(dag, found, {}, parts.Ids(world.snapshot)))
+    coming = {table.id: expected for table in world.snapshot.tables()}
+    parts.apply(db._house, parts.forms(dag, found, coming, parts.Ids(world.snapshot)))
 
 
 def all_parts(db: Warehouse) -> tuple[View, ...]:
@@ -159,3 +161,37 @@ def test_a_budget_for_all_views_is_not_one_more_for_each_part(db: Warehouse) -> 
     sell(db, 1000)
     db.refresh()
     assert told(db, "v")["state_bytes"] <= told(db, "v")["state_budget"]  # type: ignore[operator]
+
+
+def expected_of(db: Warehouse, part: View) -> float:
+    event = next(e for e in db.catalog.events(relation=part.id, kind="refresh", limit=1))
+    return float(event.body["states"]["expected"]["sales"])
+
+
+def test_a_part_keeps_what_pays_for_the_change_of_its_next_run(db: Warehouse) -> None:
+    """Not for that of the whole time until a result is due; and it is planned again when other is
+    expected to come, or at another pace."""
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (state_budget = '1 GB') AS {LARGEST}")
+    run_early(db, expected=4_000)
+    db.refresh()
+    (part,) = all_parts(db)
+    assert expected_of(db, part) == 1_000
+    for _ in range(2):  # what came lately does not count
+        sell(db, 10)
+        db.refresh()
+        assert expected_of(db, part) == 1_000
+    decided = db._house.keeper.decided
+    before = decided[part.id, False]
+    run_early(db, expected=3_000)  # nearly the same
+    sell(db, 10)
+    advance(db._house, {part.id: ()})
+    assert decided[part.id, False] is before
+    run_early(db, expected=400_000)
+    (again,) = all_parts(db)
+    assert again.id == part.id
+    sell(db, 10)
+    advance(db._house, {part.id: ()})
+    assert expected_of(db, part) == 100_000
+    assert decided[part.id, False] is not before
+    db.refresh()
+    assert db.verify("v").equal

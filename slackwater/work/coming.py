@@ -22,6 +22,7 @@ from slackwater.work.arrivals import history
 from slackwater.work.arriving import LastArrivals
 from slackwater.work.goals import effective_options
 from slackwater.work.interval import Interval
+from slackwater.work.parts import every_of
 from slackwater.work.world import World
 
 LIKELY = 0.5
@@ -52,6 +53,9 @@ class Coming:
         nobody can tell when the next one is."""
         last, said = LastArrivals(self.interval), dict(self._said(view))
         usual = last.expected_changes(view)
+        if view.part:
+            every = every_of(view)
+            usual = {id: self._of_a_run(id, c, every.get(id, 0.0)) for id, c in usual.items()}
         chances = {id: _chance(said.get(id), last.share(id)) for id in view.depends}
         most = max(chances.values(), default=0.0)
         if not most:
@@ -60,6 +64,13 @@ class Coming:
             id: _change(said.get(id), usual[id]) if chance >= LIKELY * most else Change()
             for id, chance in chances.items()
         }
+
+    def _of_a_run(self, id: str, usual: Change, rows: float) -> Change:
+        """Of a part, which is run whenever so many rows of a table have come: not all that comes
+        until a result is due."""
+        if rows < 1 or isinstance(self.interval.world.snapshot.get(id), View):
+            return usual  # of a part that is read, versions are counted
+        return usual.times(rows / usual.rows) if usual.rows else Change(inserts=rows)
 
     def _said(self, view: View) -> Iterator[tuple[str, Said]]:
         """By table; when views change is not written down."""
