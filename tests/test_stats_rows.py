@@ -58,6 +58,82 @@ def test_a_filter_keeps_its_share_and_updates_may_cross_it() -> None:
     assert found.change.updates + (found.change.deletes - 5) == pytest.approx(2)
 
 
+def _updated(text: str, *updated: str, deletes: float = 0.0) -> Change:
+    """What becomes of a hundred updates of some columns of r, beside s."""
+    sources = {"r": Rows(1000, Change(0, 100, deletes)), "s": Rows(1000)}
+    known = Told({("r", c): Values(50, low=0, high=50) for c in "ka"})
+    return Estimates(sources, known, {"r": updated}).of(relation(text)).change
+
+
+@pytest.mark.parametrize(
+    ("text", "updated", "kinds"),
+    [
+        ("SELECT * FROM r WHERE a < 25", "k", (0, 50, 0)),
+        ("SELECT * FROM r WHERE a < 25", "a", (25, 25, 25)),
+        ("SELECT k FROM r", "a", (0, 0, 0)),
+        ("SELECT k, a + 1 FROM r", "a", (0, 100, 0)),
+        ("SELECT k, count(*) FROM r GROUP BY k", "a", (0, 0, 0)),
+        ("SELECT count(*) FROM r", "a", (0, 0, 0)),
+        ("SELECT count(a) FROM r", "a", (0, 1, 0)),
+        ("SELECT r.a, s.b FROM r JOIN s ON r.k = s.k", "a", (0, None, 0)),
+        ("SELECT r.a, s.b FROM r JOIN s ON r.k = s.k", "k", (None, 0, None)),
+        ("SELECT * FROM s WHERE k IN (SELECT k FROM r)", "a", (0, 0, 0)),
+        ("SELECT k FROM r GROUP BY k", "a", (0, 0, 0)),
+        ("SELECT DISTINCT k FROM r", "a", (0, 0, 0)),
+    ],
+)
+def test_what_an_update_is_for_an_operator_depends_on_the_columns_it_changes(
+    text: str, updated: str, kinds: tuple[float | None, ...]
+) -> None:
+    change = _updated(text, updated)
+    found = (change.inserts, change.updates, change.deletes)
+    for expected, rows in zip(kinds, found, strict=True):
+        if expected is None:
+            assert rows > 1
+        else:
+            assert rows == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_updated_key_moves_rows_between_groups() -> None:
+    other = _updated("SELECT k, sum(a) FROM r GROUP BY k", "a")
+    moved = _updated("SELECT k, sum(a) FROM r GROUP BY k", "k")
+    assert moved.updates > other.updates
+    assert other.deletes == 0
+
+
+def test_of_groups_that_are_updated_the_keys_stay() -> None:
+    """A condition on keys lets through updates as they are; one on sums, not all."""
+    groups = "(SELECT k, sum(a) AS n FROM r GROUP BY k)"
+    by_key = _updated(f"SELECT * FROM {groups} WHERE k < 25", "a")
+    by_sum = _updated(f"SELECT * FROM {groups} WHERE n < 500", "a")
+    assert by_key.inserts == by_key.deletes == 0
+    assert by_sum.deletes > 0
+
+
+def test_where_nobody_says_what_is_updated_any_column_may_be() -> None:
+    found = Estimates({"r": Rows(1000, Change(0, 100, 0))}).of(relation("SELECT k FROM r"))
+    assert found.change.updates == 100
+
+
+def test_updates_of_columns_fit_what_really_comes(rng: random.Random) -> None:
+    """Rows of which one column is updated, through a filter, a join and groups."""
+    rows = [(i, rng.randrange(50), rng.randrange(50)) for i in range(5000)]
+    chosen = set(rng.sample(range(5000), 500))
+    for column in (1, 2):
+        new = [
+            tuple(rng.randrange(50) if n == column and i in chosen else v for n, v in enumerate(r))
+            for i, r in enumerate(rows)
+        ]
+        text = "SELECT * FROM r WHERE a < 10"
+        kept = sum(o[2] < 10 and w[2] < 10 and o != w for o, w in zip(rows, new, strict=True))
+        gone = sum(o[2] < 10 <= w[2] for o, w in zip(rows, new, strict=True))
+        sources = {"r": Rows(5000, Change(0, 500, 0))}
+        known = Told({("r", c): Values(50, low=0, high=50) for c in "ka"})
+        found = Estimates(sources, known, {"r": "?ka"[column]}).of(relation(text)).change
+        assert found.updates == pytest.approx(kept, abs=30)
+        assert found.deletes == pytest.approx(gone, abs=30)
+
+
 def test_a_range_is_known_by_its_bounds() -> None:
     assert estimate("SELECT * FROM r WHERE a < 25", R, r_a=100).before == pytest.approx(250)
     assert estimate("SELECT * FROM r WHERE 25 < a", R, r_a=100).before == pytest.approx(750)

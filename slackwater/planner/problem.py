@@ -167,7 +167,8 @@ class Problem:
     def span(self, *intervals: tuple[int, int]) -> Span:
         """Some intervals, with the rows of every expression in them."""
         sources = {name: _over(arrival, intervals) for name, arrival in self.seen.items()}
-        return Span(intervals, Estimates(sources, self.known))
+        updated = {s: a.updated for s, a in self.seen.items() if a.updated is not None}
+        return Span(intervals, Estimates(sources, self.known, updated))
 
 
 def read_columns(relations: Iterable[Relation]) -> dict[str, set[str]]:

@@ -7,11 +7,11 @@ may be looked at in one go, their rows being arrays (`stats/amounts.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 
-from slackwater.algebra.expr import columns
+from slackwater.algebra.expr import columns, used_columns
 from slackwater.algebra.relation import (
     Aggregate,
     Bag,
@@ -33,11 +33,10 @@ from slackwater.algebra.relation import (
 from slackwater.algebra.relation import Values as Constants
 from slackwater.stats.amounts import Amount, is_any, least, most, ratio
 from slackwater.stats.sound import UNKNOWN_ROWS, sound
+from slackwater.stats.updates import MOVED, Shares, Updated, most_moved, shares
 from slackwater.stats.values import Domain, Ignorance, Known, drawn
 from slackwater.tvr.memo import Ref
 
-MOVED = 0.1
-"""The share of updates that touch what a predicate reads."""
 GENERATED = 3.0
 """Rows that a generator makes of one."""
 
@@ -98,10 +97,17 @@ class Rows:
 class Estimates:
     """The rows of every operator of a query, given those of its sources."""
 
-    def __init__(self, sources: Mapping[str, Rows], known: Known | None = None) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, Rows],
+        known: Known | None = None,
+        updated: Updated | None = None,
+    ) -> None:
         self._sources = sources
         self._known = known or Ignorance()
+        self._updated = updated or {}
         self._found: dict[Relation, Rows] = {}
+        self._shares: dict[Relation, Shares] = {}
 
     def of(self, node: Relation) -> Rows:
         """Rows before, and the change."""
@@ -114,6 +120,14 @@ class Estimates:
     def tell(self, node: Relation, rows: Rows) -> None:
         """Know the rows of an operator, whatever is estimated of them."""
         self._found[node] = rows
+
+    def shares(self, node: Relation) -> Shares:
+        """By column, of the updates of an operator's rows those that change it."""
+        if node not in self._shares:
+            for below in node.walk():
+                if below not in self._shares:
+                    self._shares[below] = shares(below, self._shares.__getitem__, self._updated)
+        return self._shares[node]
 
     @cached_property
     def domain(self) -> Domain:
@@ -149,17 +163,31 @@ def _(node: Constants, own: Estimates) -> Rows:
     return Rows(len(node.rows))
 
 
-@_estimate.register(Project | Sort | Bag)
-def _(node: Project | Sort | Bag, own: Estimates) -> Rows:
+@_estimate.register(Sort | Bag)
+def _(node: Sort | Bag, own: Estimates) -> Rows:
     return own.of(node.input)
 
 
 @_estimate.register
+def _(node: Project, own: Estimates) -> Rows:
+    """An update of columns that are not passed on is none."""
+    below = own.of(node.input)
+    is_seen = is_any(below.change.updates) and any(own.shares(node))
+    return below if is_seen else _without_updates(below)
+
+
+def _without_updates(rows: Rows) -> Rows:
+    return Rows(rows.before, replace(rows.change, updates=0.0))
+
+
+@_estimate.register
 def _(node: Filter, own: Estimates) -> Rows:
-    """An update may move a row across the predicate: then it is a delete or an insert."""
+    """An update of what the predicate reads may move a row across it: then it is a delete or an
+    insert."""
     below, kept = own.of(node.input), own.domain.kept(node)
     change = below.change
-    crossing = change.updates * MOVED * kept * (1 - kept)
+    moved = _moved(own, node.input, used_columns(node.predicate))
+    crossing = change.updates * moved * kept * (1 - kept)
     return Rows(
         below.before * kept,
         Change(
@@ -189,15 +217,22 @@ def _(node: Generate, own: Estimates) -> Rows:
 @_estimate.register
 def _(node: Aggregate, own: Estimates) -> Rows:
     below = own.of(node.input)
+    args = [a for call in node.aggs for a in (*call.args, *((call.where,) if call.where else ()))]
+    if not _moved(own, node.input, used_columns(*node.keys, *args)):
+        below = _without_updates(below)
     if not node.keys:
         return Rows(1.0, Change(updates=least(1.0, below.change.rows)))
-    return groups(below, own.domain.possible(node.input, node.keys))
+    below = _rekeyed(below, _moved(own, node.input, used_columns(*node.keys)))
+    found = groups(below, own.domain.possible(node.input, node.keys))
+    return found if node.aggs else _without_updates(found)
 
 
 @_estimate.register
 def _(node: Distinct, own: Estimates) -> Rows:
+    """Of a row that is there already another one is none."""
     row = columns(node.input.schema)
-    return groups(own.of(node.input), own.domain.possible(node.input, row))
+    below = _rekeyed(own.of(node.input), 1.0)
+    return _without_updates(groups(below, own.domain.possible(node.input, row)))
 
 
 @_estimate.register
@@ -250,6 +285,13 @@ def _(node: Opaque, own: Estimates) -> Rows:
 def _(node: Join, own: Estimates) -> Rows:
     left, right = own.of(node.left), own.of(node.right)
     match = least(1.0, own.domain.matching(node))
+    width, used = node.left.width, used_columns(node.condition)
+    left = _rekeyed(left, _moved(own, node.left, [i for i in used if i < width]))
+    keys = [i - width for i in used if i >= width]
+    moved = _moved(own, node.right, keys)
+    if node.how in ("semi", "anti") and not moved:
+        right = _without_updates(right)
+    right = _rekeyed(right, moved)
     if node.how == "semi":
         return _semi(left, right, match)
     if node.how == "anti":
@@ -260,6 +302,23 @@ def _(node: Join, own: Estimates) -> Rows:
     if node.how in ("right", "full"):
         parts.append(_anti(right, left, match))
     return Rows(sum(p.before for p in parts), sum((p.change for p in parts), Change()))
+
+
+def _moved(own: Estimates, node: Relation, columns: Iterable[int]) -> float:
+    """Of the updates of an operator's rows, those that change any of some columns."""
+    if not is_any(own.of(node).change.updates):
+        return 0.0
+    return most_moved(columns, own.shares(node))
+
+
+def _rekeyed(rows: Rows, moved: float) -> Rows:
+    """For who looks at keys, a row whose key is updated goes and another comes. Where nobody says
+    which columns are updated, keys are not."""
+    if moved <= MOVED:
+        return rows
+    change, others = rows.change, rows.change.updates * moved
+    kinds = change.inserts + others, change.updates - others, change.deletes + others
+    return Rows(rows.before, Change(*kinds))
 
 
 def _times(rows: Rows, factor: float) -> Rows:
