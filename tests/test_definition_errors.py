@@ -18,6 +18,11 @@ WRONG = {
     VIEW.format("within = 'soon'"): ("BAD_OPTION", "within = 'soon'", "'30 seconds'"),
     VIEW.format("refresh = 'strict'"): ("BAD_OPTION", "refresh = 'strict'", "'incremental strict'"),
     VIEW.format("state_budget = 'much'"): ("BAD_OPTION", "'much'", "'2 GB'"),
+    VIEW.replace("WITH", "TBLPROPERTIES").format("refresh = 'full'"): (
+        "SYNTAX_ERROR",
+        "near 'TBLPROPERTIES': options are written WITH (",
+        "README",
+    ),
     "ALTER MATERIALIZED VIEW v SET (refresh = 'never')": ("BAD_OPTION", "'never'", "'full'"),
     "ALTER MATERIALIZED VIEW v SET (speed = 'high')": ("UNKNOWN_OPTION", "'speed'", "within"),
     "DROP TABLE t": ("STILL_NEEDED", "'t' is needed by: v", "Drop those views first."),

@@ -203,6 +203,8 @@ def _create_view(c: Cursor) -> Statement:
     options: dict[str, str] = {}
     if c.accept("WITH"):
         options = c.options()
+    elif c.sees("OPTIONS", "TBLPROPERTIES"):
+        raise c.error("options are written WITH (schedule = 'daily 06:00', …)")
     c.expect("AS")
     query, offset = c.rest()
     return CreateView(
