@@ -19,6 +19,7 @@ from slackwater.planner.rounds import Budgets, Sought, within_budgets
 from slackwater.planner.simulation import Setting, Simulation
 from slackwater.planner.subplans import cut
 from slackwater.service.clock import SimulatedClock
+from slackwater.service.paced import ByGoals
 from slackwater.work.pacing import Paced, planned
 from tests.test_pace import ABOVE_AVERAGE, BY_REGION, LARGEST, inflows, query
 
@@ -223,3 +224,26 @@ def test_a_goal_is_not_said_to_be_met_by_states_that_are_not_kept(db: Warehouse)
     assert met.is_met
     assert met.final < missed.final
     assert rich.search.simulation.setting.dropped < poor.search.simulation.setting.dropped
+
+
+def test_another_budget_is_planned_for(db: Warehouse) -> None:
+    """With less room the sums of early runs are not kept, and other parts run early."""
+    db.sql(
+        """
+        CREATE MATERIALIZED VIEW v WITH (schedule = 'every 6 hours', within = '0.75x') AS
+        SELECT n % 10 AS bucket, COUNT(*) AS k FROM
+          (SELECT customer, SUM(amount) AS n FROM sales GROUP BY customer) GROUP BY n % 10
+        """
+    )
+    db.refresh()
+    paces = ByGoals(db._house)
+    now = db._house.now()
+    before = {unit.id: unit.pace for unit in paces.units(now)}
+    assert before
+    assert {unit.id: unit.pace for unit in paces.units(now)} == before
+    db.sql("ALTER MATERIALIZED VIEW v SET (state_budget = '1 KB')")
+    assert {unit.id: unit.pace for unit in paces.units(now)} != before
+    db.sql("ALTER MATERIALIZED VIEW v RESET (state_budget)")
+    assert sorted(u.pace for u in paces.units(now)) == sorted(before.values())
+    db.refresh()
+    assert db.verify("v").equal
