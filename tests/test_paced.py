@@ -237,6 +237,22 @@ def test_plans_are_made_again_when_other_is_expected(
     assert not has_changed(last, expected)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "seconds"),
+    [("every 2 hours", 1800), ("every 1 minute", 60), ("daily 06:00", 21600)],
+)
+def test_what_is_expected_is_not_asked_at_each_look(
+    db: Warehouse, clock: SimulatedClock, schedule: str, seconds: int
+) -> None:
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (schedule = '{schedule}') AS {BY_CUSTOMER}")
+    paces = ByGoals(db._house)
+    paces.units(clock.now())
+    made = paces._made
+    assert made is not None
+    assert not made.is_to_be_looked_at(clock.now() + timedelta(seconds=seconds - 1))
+    assert made.is_to_be_looked_at(clock.now() + timedelta(seconds=seconds))
+
+
 def test_a_cheap_night_attracts_early_runs(db: Warehouse, clock: SimulatedClock) -> None:
     """Without any goal: what came until the evening waits for the night, and not for the due
     moment, at which work costs five times as much."""

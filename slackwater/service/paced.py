@@ -29,6 +29,8 @@ from slackwater.work.world import World
 
 LOOKS = 4
 """So often from one result to the next it is asked what is expected to come."""
+SELDOM = timedelta(minutes=1)
+"""But not again before so much time has passed: to ask takes as long as a small refresh."""
 
 logger = logging.getLogger("slackwater.scheduler")
 
@@ -53,7 +55,7 @@ class _Made:
     def is_to_be_looked_at(self, now: datetime) -> bool:
         """Has so much time passed that other may be expected than was?"""
         shortest = min((period for period, _ in self.expected), default=None)
-        return shortest is not None and now - self.looked_at >= shortest / LOOKS
+        return shortest is not None and now - self.looked_at >= max(shortest / LOOKS, SELDOM)
 
 
 class ByGoals:
