@@ -154,3 +154,15 @@ def test_history_shows_what_was_expected_beside_what_was_measured(tmp_path: Path
     assert any(
         "STATES_ARE_BUILT" in line and REASONS["STATES_ARE_BUILT"].rewrite in line for line in every
     )
+
+
+def test_prices_are_not_fitted_to_refreshes_of_a_few_rows_with_one_way(db: Warehouse) -> None:
+    """They are told, but what they take is mostly what varies."""
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (refresh = 'incremental') AS {SUMS}")
+    db.refresh("v")
+    db.sql("INSERT INTO t VALUES (4, 4)")
+    db.refresh("v")
+    event = _last(db)
+    assert event["chosen"]["cpu_seconds"] > 0
+    assert not event["chosen"]["alone"]
+    assert db._house.experience.of("v").past.refreshes == 0

@@ -49,6 +49,7 @@ class Choice:
     following: Following | None = None  # where it is by changes
     building: Maintenance | None = None  # whose states are worth having from now on
     rank: int = 0  # around which of its inputs that change a higher-order refresh puts a join
+    tells: bool = True  # does what it takes say anything of others? Not of a few rows
 
     def to_json(self, engine: str, warm: bool = True) -> dict[str, Any]:
         """What was taken and expected, and where it ran, as plain data; `warm`: does what it took
@@ -56,7 +57,8 @@ class Choice:
         ran = (c for c in self.candidates if (c.method, c.engine) == (self.chosen.method, engine))
         taken = next(ran, self.chosen)
         work = [float(f"{amount:.4g}") for amount in taken.work.amounts]
-        return taken.to_json() | {"work": work, "alone": self.building is None and warm}
+        alone = self.building is None and warm and self.tells
+        return taken.to_json() | {"work": work, "alone": alone}
 
 
 def choose_way(
@@ -100,7 +102,7 @@ class _Choosing:
             method = FULL if self._impossible else INCREMENTAL
             planned = self._anew() if self._impossible else self._remembered(self._follow)
             found = self._candidates(planned)
-            return Choice(Candidate(method, ""), found, planned.ways.get(method))
+            return Choice(Candidate(method, ""), found, planned.ways.get(method), tells=False)
         planned = self._planned(by_cost)
         candidates = self._candidates(planned)
         method = FULL if self._impossible else INCREMENTAL
@@ -174,10 +176,10 @@ class _Choosing:
         if not by_cost and self._is_small():
             if self._impossible:
                 found = self._candidates(Planned(self._with_kept(keeping, by_cost)))
-                return Choice(Candidate(FULL, ""), found)
+                return Choice(Candidate(FULL, ""), found, tells=False)
             now = self._upkeep.following(keeping.now)
             found = self._costing.candidates(self._costing.by_changes(INCREMENTAL, now))
-            return Choice(Candidate(INCREMENTAL, ""), found, now, building)
+            return Choice(Candidate(INCREMENTAL, ""), found, now, building, tells=False)
         planned = self._by_stored(keeping, by_cost)
         candidates = self._candidates(planned)
         to_build = self._to_build(new, keeping.next)
