@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from slackwater import Warehouse
-from slackwater.algebra.relation import Join, Relation, Scan
+from slackwater.algebra.relation import Join, Project, Relation, Scan
 from slackwater.engine.compare import compare
 from slackwater.errors import StateError, UserError
 from slackwater.planner.costs import Seconds
@@ -19,7 +19,7 @@ from slackwater.planner.states import solve
 from slackwater.planner.timeline import Timeline
 from slackwater.stats.cost import Model
 from slackwater.stats.rows import Change
-from slackwater.tvr.memo import CHANGED, ROWS, Memo, Ref, Rule
+from slackwater.tvr.memo import CHANGED, ROWS, WEIGHTED, Memo, Ref, Rule
 from slackwater.tvr.rules import Operators
 from slackwater.work.playing import play, recompute, versions
 from tests.conftest import PROOF
@@ -97,6 +97,27 @@ def test_pruning_loses_no_plan(name: str) -> None:
         pruned, every = plan(problem), plan(problem, speedups=Speedups(pruned=False))
         assert len(pruned.memo.groups()) <= len(every.memo.groups())
         assert pruned.cost <= every.cost * 1.01
+
+
+def test_rows_of_changed_keys_of_a_projection_serve_with_weights_and_without() -> None:
+    """What is left of an outer join's columns is computed once for both."""
+    node = bound(
+        "SELECT x.b, SUM(x.c) AS n FROM (SELECT r.b, t.c FROM r LEFT JOIN t ON r.a = t.a) x "
+        "JOIN u ON x.b = u.b GROUP BY x.b"
+    )
+    arrivals = {s.source: Arrival(MANY, (Change(inserts=1000),)) for s in node.scans()}
+    groups = plan(Problem(node, arrivals, (0.3, 1.0))).memo.groups()
+    found = [
+        {member.rule for member in group.members}
+        for group in groups
+        if group.ref.trait.kind == WEIGHTED
+        and group.ref.trait.wanted is not None
+        and isinstance(outer := group.ref.tvr.node, Project)
+        and isinstance(outer.input, Join)
+        and outer.input.how == "left"
+    ]
+    assert found
+    assert all("with_weights" in rules for rules in found)
 
 
 SMALL = ("left", "three-way", "aggregate of join", "aggregate of outer join", "semi", "having")

@@ -135,8 +135,9 @@ def without_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
 
 
 def with_weights(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
-    """Each row with weight one"""
-    carried = ref.trait.wanted is not None and _carries(form)
+    """Each row with weight one; restricted, not what carries its inputs' weights, unless it is what
+    leaves columns out of rows that may be kept"""
+    carried = ref.trait.wanted is not None and _carries(form) and not _narrows(form)
     if not (memo.pruned and carried):
         yield zset.with_weight(_like(ref, memo.ref(form, ROWS, ref.trait.old)))
 
