@@ -167,6 +167,16 @@ def test_methods_mixed_are_cheaper_than_any_alone_by_promises() -> None:
     assert methods.run(methods.Settings(*asked, keys=False))["lines"][0]["ratio"] <= 1 + SAME
 
 
+@pytest.mark.proof
+def test_all_methods_together_are_never_dearer_for_ten_queries() -> None:
+    told = methods.run(methods.Settings())
+    assert len(told["lines"]) == 10 * 4 * 2
+    assert told["never_above"], [line for line in told["lines"] if methods.mark(line) == "ABOVE"]
+    assert told["below"] >= 8
+    below = {line["query"] for line in told["lines"] if methods.mark(line) == "<"}
+    assert below >= {"q40", "q80"}
+
+
 def test_unknown_patterns_are_refused() -> None:
     done = CliRunner().invoke(app, ["bench", "methods", "--patterns", "delta-bag"])
     assert done.exit_code == exits.USER_ERROR
