@@ -24,6 +24,7 @@ from slackwater.algebra.relation import Relation
 from slackwater.planner.decomposition import Decomposition, Shared
 from slackwater.planner.pace import Goal
 from slackwater.planner.simulation import Setting
+from slackwater.planner.subplans import Subplan, is_subplan, number_of
 
 OURS = "shared, split where cheaper"
 PAPER = {"unshared, one pace": 0.605, "unshared": 0.801, "shared, one pace": 0.341}
@@ -162,18 +163,51 @@ def measured(
         arrivals = Arrivals(files, tables_of(db, queries), even(settings.most))
         goals = {name: Goal(share=share) for name, share in case.constraints.items()}
         asked = Asked(queries, setting(db, arrivals, learned), goals, settings.most)
-        courses, seconds = [Course(BATCH)], {}
-        for i, (name, way) in enumerate(settings.approaches().items()):
+        batch, seconds = Course(BATCH), {}
+        courses: dict[Plans, Course] = {}
+        own: dict[str, Course] = {}
+        for name, way in settings.approaches().items():
             begun = time.perf_counter()
-            courses.append(Course(f"c{i}", way(asked)))
+            pieces = way(asked)
             seconds[name] = time.perf_counter() - begun
+            made = Course(f"c{len(courses)}", pieces)
+            own[name] = courses.setdefault(plans(pieces), made)
         learned.teach(db)
-        Progress(db, case.texts, courses).run(arrivals)
-    batch, *rest = courses
+        Progress(db, case.texts, [batch, *courses.values()]).run(arrivals)
+    first = {course.name: name for name, course in reversed(own.items())}
     return [
-        line(case, name, course, batch) | {"planning_seconds": seconds[name]}
-        for name, course in zip(settings.approaches(), rest, strict=True)
+        line(case, name, course, batch)
+        | {"planning_seconds": seconds[name], "measured_as": first[course.name]}
+        for name, course in own.items()
     ]
+
+
+Plans = frozenset[tuple[str, frozenset[Any]]]
+"""By query, its subplans: what each gives, for whom, and the paces of what it reads."""
+
+
+def plans(pieces: Sequence[Piece]) -> Plans:
+    """What is run how often for whom. Where nothing of a query is run early or shared, it does not
+    matter how it is cut."""
+    found = []
+    for piece in pieces:
+        for query in piece.dag.roots:
+            own = [_subplan(piece, s) for s in piece.dag.of(query)]
+            waits = all(pace == 1 for _, _, paces in own for _, pace in paces)
+            alone = all(queries == {query} for _, queries, _ in own)
+            found.append((query, frozenset[Any]() if waits and alone else frozenset(own)))
+    return frozenset(found)
+
+
+def _subplan(piece: Piece, subplan: Subplan) -> tuple[str, frozenset[str], frozenset[Any]]:
+    def read(source: str) -> str:
+        known = is_subplan(source)
+        return piece.dag.expanded(number_of(source)).digest() if known else source
+
+    number = subplan.number
+    paces = {(read(s), pace) for (n, s), pace in piece.found.paces.items() if n == number}
+    digest = piece.dag.expanded(number).digest()
+    return digest, frozenset(subplan.queries), frozenset(paces)
 
 
 def line(case: Case, name: str, course: Course, batch: Course) -> dict[str, Any]:

@@ -25,10 +25,14 @@ from bench import (
 )
 from bench.arrivals import Arrivals, burst, even
 from bench.goals_chart import day_page, page, sharing_page
-from bench.progress import Course
+from bench.progress import Course, Piece
 from bench.sharing_sets import SETS, TEN
+from slackwater.algebra.relation import Distinct, Scan
 from slackwater.cli.app import app
 from slackwater.cli.bench_sharing import _days
+from slackwater.planner.pace import Found
+from slackwater.planner.subplans import cut
+from slackwater.types import BIGINT, Field
 
 pytestmark = pytest.mark.xdist_group("bench_goals")
 
@@ -88,6 +92,14 @@ def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     told = sharing.run(settings)
     assert told["exact"], told["problems"]
     assert {line["approach"] for line in told["lines"]} == set(sharing.APPROACHES)
+    for line in told["lines"]:
+        same = next(
+            o
+            for o in told["lines"]
+            if (o["case"], o["approach"]) == (line["case"], line["measured_as"])
+        )
+        assert same["latency_seconds"] == line["latency_seconds"]
+        assert same["cpu_seconds"] == line["cpu_seconds"]
     assert {r["set"] for r in told["ratios"]} == {"pair C"}
     asked = [(line["approach"], line["constraint"]) for line in told["by_constraint"]]
     assert asked == [(name, share) for name in sharing.APPROACHES for share in (1.0, 0.5)]
@@ -152,6 +164,19 @@ def test_misses_are_counted_strictly_and_beyond_noise() -> None:
     lines = [told | {"set": "ten", "approach": "ours"}] * 2
     assert [line["missed"] for line in missing.by_constraint(lines)] == [2, 2, 2]
     assert missing.noise(lines)["most"] == pytest.approx(0.05)  # q4
+
+
+def test_plans_are_the_same_by_what_runs_how_often_for_whom() -> None:
+    def piece(name: str, pace: int) -> Piece:
+        dag = cut({name: Distinct(Scan("t1", "t", (Field("a", BIGINT),)))})
+        paces = {(s.number, source): pace for s in dag.subplans for source in s.inputs}
+        return Piece(dag, Found(paces, 0.0, {}, {}))
+
+    once, often = [piece("q1", 1), piece("q2", 1)], [piece("q1", 3), piece("q2", 1)]
+    assert sharing.plans(often) == sharing.plans(often[::-1])
+    assert sharing.plans(once) != sharing.plans(often)
+    assert sharing.plans([piece("q1", 2)]) != sharing.plans([piece("q1", 3)])
+    assert dict(sharing.plans(once)) == {"q1": frozenset(), "q2": frozenset()}  # nothing early
 
 
 def test_switches_choose_approaches() -> None:

@@ -113,10 +113,11 @@ def _shared(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]
     rows = []
     for line in lines:
         seconds, share = line["missed_seconds"], line["missed_share"]
+        same = line["measured_as"] != line["approach"]
         rows.append(
             [
                 line["case"],
-                line["approach"],
+                line["approach"] + (f" (plans of: {line['measured_as']})" if same else ""),
                 f"{line['cpu_seconds']:.2f}",
                 f"{line['batch_cpu_seconds']:.2f}",
                 line["runs"],
