@@ -213,8 +213,9 @@ def test_values_without_a_partner_are_not_looked_at(
         assert evaluate(engine, found, given) == Counter({(5, 42): 1})
 
 
-def test_plans_with_early_sums_give_what_the_query_does(db: Warehouse) -> None:
+def test_plans_with_early_sums_give_what_the_query_does(any_db: Warehouse) -> None:
     """Through the warehouse: what is saved is written, and read by the next run."""
+    db = any_db
     db.sql("CREATE TABLE o (k BIGINT, seg STRING); CREATE TABLE l (k BIGINT, v DECIMAL(7, 2))")
     db.sql("INSERT INTO o VALUES (1, 'a'), (2, 'b'), (3, NULL), (NULL, 'c')")
     db.sql("INSERT INTO l VALUES (1, 1.5), (1, 2.5), (2, NULL), (2, 4), (9, 7), (NULL, 8)")

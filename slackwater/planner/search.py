@@ -108,7 +108,8 @@ class Before:
     engines: tuple[str, ...]
 
     def serves(self, problem: Problem) -> bool:
-        """Does its memo hold for another problem? Sizes do not matter to it."""
+        """Does its memo hold for another problem? It does for any sizes, though other aggregates
+        may promise something below joins than did then."""
         memo, relied_on = self.memos[0], problem.relied_on
         kept = memo.promises.references <= relied_on.references
         return problem.changed <= memo.changed and memo.promises.keys == relied_on.keys and kept
