@@ -82,6 +82,7 @@ def test_paces_that_a_plan_has_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line["exact"], line["problems"]
     assert line["runs"] == 3
     assert line["rows"] > 0
+    assert line["error_after_half"] >= -1
 
 
 def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,11 +205,12 @@ def _cardinality(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[
             f"{line['rows']:.1f}",
             f"{line['expected']:.1f}",
             f"{line['error']:+.1%}",
+            f"{line['error_after_half']:+.1%}",
             f"{line['thesis']:+.1%}" if line["thesis"] is not None else "",
             f"{line['postgresql']:+.1%}" if line["postgresql"] is not None else "",
             exact(line),
         ]
         for line in lines
     ]
-    columns = ["query", "runs", "rows per run", "expected", "error"]
+    columns = ["query", "runs", "rows per run", "expected", "error", "after half, later"]
     return [*columns, "thesis: InQP", "thesis: PostgreSQL", "exact"], rows

@@ -13,7 +13,7 @@ that each kind of change of each table has a selectivity of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -56,6 +56,15 @@ class Turnover:
     """What was seen of relations, the newest last, by what stands for each of them."""
 
     seen: Mapping[str, Sequence[Seen]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Iterable[Mapping[str, Any]]) -> Turnover:
+        """What some refreshes showed, the newest last."""
+        found: dict[str, list[Seen]] = {}
+        for event in events:
+            for key, shown in seen(event):
+                found.setdefault(key, []).append(shown)
+        return cls({key: shown[-MOST:] for key, shown in found.items()})
 
     def factor(
         self,
