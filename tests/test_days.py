@@ -10,7 +10,7 @@ from slackwater.planner import simulation
 from tests.conftest import PROOF, SEED
 from tests.days import Outcome, make_day, play
 
-DAYS = 24 if PROOF else 6
+DAYS = 22 if PROOF else 5
 
 
 def _seeds() -> list[str]:
