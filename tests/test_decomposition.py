@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from itertools import product
 
 import pytest
 
-from slackwater.planner.decomposition import Decomposition
+from slackwater.engine.local import LocalEngine
+from slackwater.planner.alike import groups
+from slackwater.planner.decomposition import Decomposition, Shared, Splits
 from slackwater.planner.pace import Goal, Search
 from slackwater.planner.simulation import Inflow, Setting, Simulation
+from slackwater.planner.splitting import splits
 from slackwater.planner.subplans import cut
 from slackwater.stats.rows import Change
-from tests.test_laws import bound
+from tests.test_alike import some_tables
+from tests.test_laws import bound, engine, evaluate
+
+__all__ = ["engine"]
 
 QUERIES = {
     "some": "SELECT a, SUM(b) AS n FROM r WHERE s = 'x' GROUP BY a",
@@ -76,3 +83,103 @@ def test_a_query_that_reads_a_piece_twice_may_take_as_long_as_it_does_alone() ->
     best = found.best()
     assert set(best.found.paces.values()) == {1}
     assert not any(best.found.missed.values())
+
+
+# -- against all that there is
+
+
+def any_query(rng: random.Random) -> str:
+    """Over one table, or two or three joined; sums, or sums of sums."""
+    where = rng.choice(("b > 1", "b < 3", "s = 'x'", "a = 2", "b < 9"))
+    value = rng.choice(("SUM(r.b)", "COUNT(*)", "MAX(r.b)", "MIN(r.b)"))
+    sums = f"SELECT r.a, {value} AS n FROM r WHERE r.{where} GROUP BY r.a"
+    return rng.choice(
+        (
+            sums,
+            f"SELECT MAX(n) AS m FROM ({sums})",
+            f"SELECT n, COUNT(*) AS k FROM ({sums}) GROUP BY n",
+            f"SELECT t.c, {value} AS n FROM r JOIN t ON r.a = t.a WHERE r.{where} GROUP BY t.c",
+            f"SELECT u.d, {value} AS n FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c "
+            f"WHERE r.{where} GROUP BY u.d",
+            f"SELECT r.a, r.b FROM r JOIN ({sums}) g ON r.a = g.a WHERE r.b > g.n",
+        )
+    )
+
+
+def any_decomposition(rng: random.Random) -> Decomposition:
+    texts = {f"q{i}": any_query(rng) for i in range(rng.randint(2, 4))}
+    goals = {name: Goal(share=rng.choice((1.0, 0.5, 0.2, 0.1))) for name in texts}
+    inflows = {
+        "r": Inflow(rng.choice((0.0, 1e6)), Change(inserts=rng.choice((1e6, 2e7)))),
+        "t": Inflow(1e5, Change(inserts=rng.choice((0.0, 1e4)))),
+        "u": Inflow(1e5, Change()),
+    }
+    queries = {name: bound(text) for name, text in texts.items()}
+    return Decomposition(queries, Setting(inflows), goals, most=24)
+
+
+def is_near(found: Shared, other: Shared, times: float) -> bool:
+    """Is what is missed, with what it costs, or else the cost, at most so much more?"""
+    missed, least = found.badness[0], other.badness[0]
+    if missed or least:
+        return missed <= least * times
+    return found.found.total <= other.found.total * times
+
+
+@pytest.mark.parametrize("draw", range(12))
+def test_near_the_best_of_all_sets_of_queries_that_may_share(draw: int, rng: random.Random) -> None:
+    """And no worse than without any sharing, or with all of it."""
+    own = any_decomposition(random.Random(f"{rng.random()} {draw}"))
+    best = own.best()
+    every = [own.partitioned(sets) for sets in splits(list(own.queries))]
+    least = min(every, key=lambda shared: shared.badness)
+    assert is_near(best, least, 1.03)
+    assert best.badness <= min(own.together.badness, own.unshared.badness)
+
+
+@pytest.mark.parametrize("draw", range(4))
+def test_no_worse_than_chance(draw: int, rng: random.Random) -> None:
+    rng = random.Random(f"{rng.random()} {draw}")
+    own = any_decomposition(rng)
+    best = own.best()
+    for _ in range(10):
+        kinds = {g.likeness: rng.choice(list(splits(g.members))) for g in groups(own.ordered)}
+        first = [kind for kind in kinds if rng.random() < 0.3]
+        drawn = own.split_as(Splits(kinds, frozenset(first)))
+        assert is_near(best, drawn, 1.05)
+
+
+@pytest.mark.parametrize("draw", range(12))
+def test_however_pieces_are_split_the_rows_are_the_same(
+    draw: int, engine: LocalEngine, rng: random.Random
+) -> None:
+    """Whole or in part, larger pieces over smaller ones that others read, too."""
+    rng = random.Random(f"{rng.random()} {draw}")
+    own = any_decomposition(rng)
+    kinds = {g.likeness: rng.choice(list(splits(g.members))) for g in groups(own.ordered)}
+    first = frozenset(kind for kind in kinds if rng.random() < 0.5)
+    found = own.split_as(Splits({k: c for k, c in kinds.items() if k not in first}, first))
+    given = some_tables(rng)
+    for name, query in own.queries.items():
+        expected = evaluate(engine, query, given)
+        assert evaluate(engine, found.sharing.queries[name], given) == expected
+        assert evaluate(engine, found.dag.expanded(found.dag.roots[name]), given) == expected
+
+
+def test_what_is_below_is_shared_though_what_is_above_is_split() -> None:
+    """q0 and q1 share sums of joins, q2 their join with another table: the larger piece is merged
+    over the smaller one, which all of them read."""
+    texts = {
+        "q0": "SELECT t.c, SUM(r.b) AS n FROM r JOIN t ON r.a = t.a WHERE r.b > 1 GROUP BY t.c",
+        "q1": "SELECT t.c, COUNT(*) AS n FROM r JOIN t ON r.a = t.a WHERE r.b > 1 GROUP BY t.c",
+        "q2": "SELECT u.d, COUNT(*) AS n FROM r, t, u WHERE r.a = t.a AND t.c = u.c GROUP BY u.d",
+    }
+    own = Decomposition({n: bound(text) for n, text in texts.items()}, Setting(INFLOWS), {})
+    upper, lower = groups(own.ordered)
+    assert {name for name, _ in upper.members} == {"q0", "q1"}
+    assert {name for name, _ in lower.members} == set(texts)
+    below_first = own.split_as(Splits(first=frozenset({lower.likeness})))
+    sizes = sorted(len(s.queries) for s in below_first.dag.subplans)
+    assert sizes == [1, 1, 1, 2, 3]
+    usual = own.split_as(Splits())
+    assert sorted(len(s.queries) for s in usual.dag.subplans) == [1, 1, 1, 2]

@@ -8,11 +8,11 @@ largest first; how each group of them is split says who shares with whom.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from slackwater.algebra.expr import columns, conjunction, remap, used_columns
-from slackwater.algebra.relation import Join, Project, Relation
+from slackwater.algebra.relation import Join, Project, Relation, Scan
 from slackwater.planner.sharing import likeness, peel, share
 from slackwater.planner.subplans import PASSING, has_work
 from slackwater.tvr.laws.joins import Inner, flatten
@@ -36,6 +36,8 @@ class Group:
         return max(sum(1 for _ in node.walk()) for _, node in self.members)
 
 
+Merged = tuple[Group, tuple[Member, ...], Relation]
+"""Of a group, members that share a piece, and the piece."""
 Split = Callable[[Group], Sequence[Sequence[Member]]]
 """Who shares: the members of a group, in sets."""
 
@@ -69,25 +71,93 @@ class Sharing:
 
     queries: Mapping[str, Relation]
     pieces: frozenset[Relation]
-    merged: tuple[tuple[Group, tuple[Member, ...], Relation], ...] = ()
-    """By group, the members that share a piece, and the piece."""
+    merged: tuple[Merged, ...] = ()
 
 
-def shared(queries: Mapping[str, Relation], split: Split = all_together) -> Sharing:
-    """Queries that read merged pieces wherever pieces are alike and are not split."""
-    inside: dict[str, set[Relation]] = {name: set() for name in queries}
+def shared(
+    queries: Mapping[str, Relation],
+    split: Split = all_together,
+    first: Collection[object] = (),
+) -> Sharing:
+    """Queries that read merged pieces wherever pieces are alike and are not split. Those of some
+    likenesses are merged `first`; what is merged of larger ones then reads them."""
+    candidates = groups(queries)
+    if first:
+        return _Upon(queries, [g for g in candidates if g.likeness in first], split).sharing()
+    merged, instead = _merged(candidates, split)
+    replaced = {name: _replaced(name, query, instead, {}) for name, query in queries.items()}
+    return Sharing(replaced, frozenset(piece for _, _, piece in merged), tuple(merged))
+
+
+def _merged(
+    candidates: Sequence[Group], split: Split
+) -> tuple[list[Merged], dict[Member, Relation]]:
+    """What is merged of some groups, the first ones first, and what each member then is."""
+    inside: dict[str, set[Relation]] = {}
     instead: dict[Member, Relation] = {}
-    merged = []
-    for group in groups(queries):
+    merged: list[Merged] = []
+    for group in candidates:
         for own in split(group):
-            free = tuple(m for m in own if m[1] not in inside[m[0]])
+            free = tuple(m for m in own if m[1] not in inside.get(m[0], ()))
             for fitting, piece, readers in _fitting(free):
                 merged.append((group, fitting, piece))
                 for (name, node), reader in zip(fitting, readers, strict=True):
                     instead[name, node] = reader
-                    inside[name] |= set(node.walk())
-    replaced = {name: _replaced(name, query, instead) for name, query in queries.items()}
-    return Sharing(replaced, frozenset(piece for _, _, piece in merged), tuple(merged))
+                    inside.setdefault(name, set()).update(node.walk())
+    return merged, instead
+
+
+class _Upon:
+    """Queries over pieces that were merged before: to what is merged then, they are like sources
+    (leaves)."""
+
+    def __init__(
+        self, queries: Mapping[str, Relation], below: Sequence[Group], split: Split
+    ) -> None:
+        self._split = split
+        self._lower, instead = _merged(below, split)
+        pieces = dict.fromkeys(piece for _, _, piece in self._lower)
+        leaves = {p: Scan(f"&{i}", f"&{i}", p.schema) for i, p in enumerate(pieces)}
+        self._whole: dict[Relation, Relation] = {leaf: piece for piece, leaf in leaves.items()}
+        over: dict[Member, Relation] = {}
+        for (name, node), reader in instead.items():
+            own = {(name, piece): leaf for piece, leaf in leaves.items()}
+            over[name, node] = _replaced(name, reader, own, {})
+        self._queries: dict[str, Relation] = {}
+        self._was: dict[Member, Member] = {}
+        for name, query in queries.items():
+            became: dict[Relation, Relation] = {}
+            self._queries[name] = _replaced(name, query, over, became)
+            for old, new in became.items():
+                self._was.setdefault((name, new), (name, old))
+
+    def sharing(self) -> Sharing:
+        """What is merged of larger pieces, and all of it without leaves."""
+        upper, instead = _merged(groups(self._queries), self._split_as_before)
+        queries = {
+            name: self._expanded(_replaced(name, query, instead, {}))
+            for name, query in self._queries.items()
+        }
+        above = [
+            (self._before(group), tuple(self._was[m] for m in members), self._expanded(piece))
+            for group, members, piece in upper
+        ]
+        merged = (*above, *self._lower)
+        return Sharing(queries, frozenset(piece for _, _, piece in merged), merged)
+
+    def _before(self, group: Group) -> Group:
+        """The pieces as they were in the queries; what came with a leaf was in none of them."""
+        members = tuple(self._was[m] for m in group.members if m in self._was)
+        return Group(likeness(members[0][1]) if members else None, members)
+
+    def _split_as_before(self, group: Group) -> Sequence[Sequence[Member]]:
+        now = {self._was[m]: m for m in group.members if m in self._was}
+        sets = self._split(self._before(group)) if now else ()
+        return [[now[m] for m in own if m in now] for own in sets]
+
+    def _expanded(self, relation: Relation) -> Relation:
+        found: Relation = relation.rewrite(lambda node: self._whole.get(node, node))
+        return found
 
 
 def _fitting(
@@ -108,8 +178,13 @@ def _fitting(
             yield tuple(own), *found
 
 
-def _replaced(name: str, query: Relation, instead: Mapping[Member, Relation]) -> Relation:
-    known: dict[Relation, Relation] = {}
+def _replaced(
+    name: str,
+    query: Relation,
+    instead: Mapping[Member, Relation],
+    known: dict[Relation, Relation],
+) -> Relation:
+    """A query with others instead of some of its operators. `known`: what each became."""
 
     def visit(node: Relation) -> Relation:
         if node not in known:

@@ -8,7 +8,7 @@ has read. A *path* is one input of one subplan: rows wait there until the path i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -151,15 +151,21 @@ def cut(
     pieces, and `at` others. Without `sharing`, queries have nothing in common."""
     if sharing:
         return _Cutting(queries, blocking, shared=True, at=at).dag()
+    return united(
+        [_Cutting({name: query}, blocking, shared=False).dag() for name, query in queries.items()]
+    )
+
+
+def united(dags: Iterable[Dag]) -> Dag:
+    """Several that have nothing in common, as one."""
     found: list[Subplan] = []
     roots: dict[str, int] = {}
-    for name, query in queries.items():
-        own = _Cutting({name: query}, blocking, shared=False).dag()
+    for own in dags:
         start = len(found)
         for subplan in own.subplans:
             relation = renumbered(subplan.relation, lambda n, start=start: n + start)
             found.append(Subplan(start + subplan.number, relation, subplan.queries))
-        roots[name] = start + own.roots[name]
+        roots |= {name: start + root for name, root in own.roots.items()}
     return Dag(tuple(found), roots)
 
 
