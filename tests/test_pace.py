@@ -11,13 +11,13 @@ import pytest
 
 from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.errors import UserError
-from slackwater.planner.choice import HIGHER_ORDER, INCREMENTAL, PLAIN
+from slackwater.planner.choice import HIGHER_ORDER, IM2, INCREMENTAL, OJV, PLAIN
 from slackwater.planner.compaction import FANOUT
 from slackwater.planner.course import Course, Interval
 from slackwater.planner.flushes import schedule
 from slackwater.planner.pace import LADDER, MODES, WORTH, Goal, Search
 from slackwater.planner.reach import nearest_goal
-from slackwater.planner.simulation import NOTHING, Inflow, Setting, Simulation
+from slackwater.planner.simulation import NOTHING, Cost, Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut, is_subplan
 from slackwater.planner.ways import Ways
 from slackwater.sql.bind import bind, context
@@ -227,8 +227,25 @@ def test_what_is_kept_for_later_is_paid_for_by_each_run() -> None:
         ways = played._ways(subplan)
         assert ways.joined is not None
         moved = frozenset(played.moving(subplan))
-        own, more = (ways.following(plan, moved, True) for plan in (ways.plan, ways.joined))
+        own = ways.following(INCREMENTAL, ways.plan, moved, True)
+        more = ways.following(HIGHER_ORDER, ways.joined, moved, True)
         assert len(more) - len(own) == (1 if coming else 0)
+
+
+def test_runs_follow_outer_joins_by_methods_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = bound_law("SELECT r.a, r.s, t.c FROM r LEFT JOIN t ON r.a = t.a")
+    moving = {"r": Inflow(1e6, Change()), "t": Inflow(1e6, Change(inserts=1e5))}
+
+    def costs() -> list[Cost]:
+        played = Simulation(cut({"q": left}), Setting(moving))
+        return [played.cost(0, (k,)) for k in (2, 10, 50)]
+
+    found = costs()
+    monkeypatch.setattr(Ways, "_follow", lambda ways, moved: [(INCREMENTAL, ways.plan)])
+    without = costs()
+    assert {cost.method for cost in found} & {OJV, IM2}
+    assert {cost.method for cost in without} == {INCREMENTAL}
+    assert all(cost.total < other.total for cost, other in zip(found, without, strict=True))
 
 
 # -- searching

@@ -14,11 +14,16 @@ from typing import Any
 
 from slackwater.stats.cost import NO_WORK, Work
 
-INCREMENTAL, HIGHER_ORDER = "incremental", "higher-order"
+INCREMENTAL, OJV, IM2 = "incremental", "ojv", "im2"
+HIGHER_ORDER = "higher-order"
 FULL, PLAIN = "full", "full without states"
-"""The methods: by changes; so, with what changes are joined with kept, too; in full, with the
-states that changes need; in full without."""
-METHODS = (INCREMENTAL, HIGHER_ORDER, FULL, PLAIN)
+"""The methods: by changes, of an outer join those of its left rows with changed keys; of the inner
+join and of left rows that find a first partner or lose the last one (OJV); of its parts, joined
+rows and rows without a partner (IM-2); by changes, with what these are joined with kept, too; in
+full, with the states that changes need; in full without."""
+BY_CHANGES = (INCREMENTAL, OJV, IM2)
+"""Those that need the same states, and bring them along."""
+METHODS = (*BY_CHANGES, HIGHER_ORDER, FULL, PLAIN)
 NONE = "none"
 """What is done where nothing has changed."""
 ENGINES = ("local", "spark")
@@ -71,13 +76,13 @@ def choose(candidates: Sequence[Candidate], to_build: float = inf) -> Candidate 
     """The cheapest over this refresh and those to come; None where none is possible. `to_build`:
     seconds of building, beside a refresh by changes, what higher-order ones need."""
 
-    methods = (INCREMENTAL, HIGHER_ORDER, PLAIN)
-    later = {method: cheapest(candidates, method) for method in methods}
+    later = {method: cheapest(candidates, method) for method in METHODS}
     built = once_built(later[HIGHER_ORDER]) + to_build / FUTURE
-    later[INCREMENTAL] = later[FULL] = min(later[INCREMENTAL], built)
+    followed = min(built, *(later[method] for method in BY_CHANGES))
+    later |= dict.fromkeys((*BY_CHANGES, FULL), followed)
     possible = [c for c in candidates if not c.reasons]
     best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
-    for method in (HIGHER_ORDER, INCREMENTAL):  # what there is already is kept, in a tie
+    for method in (HIGHER_ORDER, *BY_CHANGES):  # what there is already is kept, in a tie
         own = min((c for c in possible if c.method == method), key=lambda c: c.cpu, default=None)
         if best is not None and own is not None and own.cpu < best.cpu + _tie(best):
             return own
@@ -103,7 +108,7 @@ def is_worth_building(candidates: Sequence[Candidate], chosen: Candidate, cost: 
     """Do states that nothing but a higher-order refresh needs save more, in refreshes like this
     one, than it costs to build them?"""
     with_them = cheapest(candidates, HIGHER_ORDER)
-    if chosen.method != INCREMENTAL or with_them == inf:
+    if chosen.method not in BY_CHANGES or with_them == inf:
         return False
     return FUTURE * (chosen.cpu - once_built(with_them)) > cost
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.algebra.relation import Relation
-from slackwater.planner.choice import FULL, FUTURE, HIGHER_ORDER, INCREMENTAL, PLAIN, once_built
+from slackwater.planner.choice import FULL, FUTURE, HIGHER_ORDER, PLAIN, once_built
 from slackwater.planner.course import Course
 from slackwater.planner.flushes import Flushes, Moving, Runs, Times
 from slackwater.planner.logs import waiting
@@ -353,7 +353,9 @@ class Simulation:
         by changes or anew; the only run of a single query's subplan may also do without states."""
         ways = self._ways(subplan)
         if ways.is_possible:
-            yield INCREMENTAL, sizes.work(ways.following(ways.plan, group.moved, even)), 0.0
+            for method, plan in ways.followed(group.moved).items():
+                outputs = ways.following(method, plan, group.moved, even)
+                yield method, sizes.work(outputs), 0.0
         yield FULL, sizes.work(ways.anew()), 0.0
         if group.only.any() and len(subplan.queries) == 1:
             yield PLAIN, sizes.work(ways.plain()), np.where(group.only, 0.0, np.inf)
@@ -364,7 +366,8 @@ class Simulation:
         """By changes, with what these are joined with kept."""
         ways = self._ways(subplan)
         assert ways.joined is not None
-        return HIGHER_ORDER, sizes.work(ways.following(ways.joined, group.moved, even)), 0.0
+        outputs = ways.following(HIGHER_ORDER, ways.joined, group.moved, even)
+        return HIGHER_ORDER, sizes.work(outputs), 0.0
 
     def _cheapest(
         self, ways: Iterable[tuple[str, Work, float | Times]]

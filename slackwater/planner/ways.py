@@ -7,12 +7,12 @@ kept is chosen for all runs of a pace together; how each of them goes about it, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from slackwater.algebra.relation import Join, Relation
-from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
+from slackwater.planner.choice import FULL, HIGHER_ORDER, IM2, INCREMENTAL, OJV, PLAIN
 from slackwater.planner.subplans import Subplan
 from slackwater.stats.amounts import least
 from slackwater.stats.cost import Work, step_work
@@ -22,6 +22,8 @@ from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import (
     Maintenance,
+    by_direct_and_indirect,
+    by_parts,
     is_repeatable,
     keeping,
     maintenance,
@@ -30,9 +32,9 @@ from slackwater.tvr.maintenance import (
 from slackwater.tvr.methods.higher_order import around, spread
 from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
-from slackwater.tvr.time import CHANGE, NEW, OLD, split
+from slackwater.tvr.time import CHANGE, NEW, OLD, reads, split
 
-METHODS = (INCREMENTAL, FULL, PLAIN, HIGHER_ORDER)
+METHODS = (INCREMENTAL, OJV, IM2, FULL, PLAIN, HIGHER_ORDER)
 RESULT = "="
 """What the rows of a subplan are called while it is costed."""
 
@@ -48,6 +50,7 @@ class Ways:
     references: frozenset[Reference] = frozenset()
     may_keep: Callable[[Relation], bool] = lambda node: True
     _found: dict[object, Outputs] = field(default_factory=dict)
+    _followed: dict[frozenset[str], Mapping[str, Maintenance]] = field(default_factory=dict)
 
     @cached_property
     def whole(self) -> Maintenance:
@@ -77,6 +80,19 @@ class Ways:
             return None
         return found
 
+    def followed(self, moved: frozenset[str]) -> Mapping[str, Maintenance]:
+        """How changes of some inputs are followed with the usual states, by method."""
+        if moved not in self._followed:
+            self._followed[moved] = dict(self._follow(moved))
+        return self._followed[moved]
+
+    def _follow(self, moved: frozenset[str]) -> Iterator[tuple[str, Maintenance]]:
+        yield INCREMENTAL, self.plan
+        for method, follow in ((OJV, by_direct_and_indirect), (IM2, by_parts)):
+            other = follow(self.plan, lambda relation: reads(relation, moved))
+            if other is not None:
+                yield method, other
+
     @cached_property
     def _ids(self) -> dict[Relation, str]:
         return {}
@@ -93,16 +109,19 @@ class Ways:
     def _changes(self, relation: Relation) -> float:
         return sum(self.changing(name) for name in {scan.source for scan in relation.scans()})
 
-    def following(self, plan: Maintenance, moved: frozenset[str], even: bool) -> Outputs:
+    def following(
+        self, method: str, plan: Maintenance, moved: frozenset[str], even: bool
+    ) -> Outputs:
         """What a run by changes computes: the change of each state, and of the rows. References
         between sources hold in what a subplan has read if it reads all of them at once."""
-        key = (plan is self.plan, moved, even)
-        return self._once(key, lambda: self._following(plan, moved, even))
+        return self._once((method, moved, even), lambda: self._following(plan, moved, even))
 
     def _following(self, plan: Maintenance, moved: frozenset[str], even: bool) -> list[Relation]:
         relied_on = self.references if even else frozenset()
         own = frozenset(self.subplan.inputs)
-        deltas = Deltas(moved, own, plan.states, forms=plan.forms, references=relied_on)
+        deltas = Deltas(
+            moved, own, plan.states, forms=plan.forms, references=relied_on, laws=plan.laws
+        )
         outputs = [s.change(deltas) for s in plan.kept if deltas.changes(s.node)]
         if plan.root_is_kept:
             return [*outputs, plan.states[plan.root].change(deltas)]

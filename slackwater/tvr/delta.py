@@ -48,7 +48,8 @@ class Deltas:
 
     `weighted`: sources that are stored with weights other than one. `pays`: which changes are
     summed up before they are joined. `forms`: operators whose change is that of other operators
-    that give the same rows. `references`: those to sources of which no key both comes and goes.
+    that give the same rows; `laws`: those whose change is computed by laws of their own.
+    `references`: those to sources of which no key both comes and goes.
     """
 
     changed: frozenset[str] = frozenset()
@@ -57,6 +58,7 @@ class Deltas:
     pays: Pays = never
     forms: Mapping[Relation, Relation] = field(default_factory=dict)
     references: frozenset[Reference] = frozenset()
+    laws: Mapping[Relation, Laws] = field(default_factory=dict)
     notes: dict[Relation, Note] = field(default_factory=dict)
     _changes: dict[Relation, bool] = field(default_factory=dict)
     _deltas: dict[Relation, Relation] = field(default_factory=dict)
@@ -183,7 +185,7 @@ class Deltas:
             return linear.added(node, [self.sure(p) for p in node.parts if self.changes(p)])
         if isinstance(node, linear.LINEAR):
             return linear.over_weighted(node, self.sure(node.inputs[0]))
-        for law in LAWS[type(node)]:
+        for law in self.laws.get(node, LAWS[type(node)]):
             found = law(self, node)
             if found is not None:
                 return found
@@ -197,7 +199,9 @@ def _keeps_weights(node: Relation) -> bool:
     return isinstance(node, (Scan, Union, *linear.LINEAR))
 
 
-LAWS: dict[type[Relation], tuple[Callable[..., Relation | None], ...]] = {
+Laws = tuple[Callable[..., Relation | None], ...]
+
+LAWS: dict[type[Relation], Laws] = {
     Join: (
         whole_keys.delta_whole_keys,
         joins.delta_inner,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from slackwater.algebra.relation import Aggregate, Join, Opaque, Project, Relation, TopK, Window
-from slackwater.tvr.methods import higher_order
+from slackwater.tvr.delta import Laws
+from slackwater.tvr.methods import higher_order, im2, ojv
 from slackwater.tvr.methods.counted import counted
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.states import State, choose_states
@@ -26,6 +27,8 @@ class Maintenance:
     states: Mapping[Relation, State]
     forms: Mapping[Relation, Relation] = field(default_factory=dict)
     """Operators whose change is computed in another form."""
+    laws: Mapping[Relation, Laws] = field(default_factory=dict)
+    """Operators whose change is computed by laws of their own."""
     own: RowState | None = None
     """The view's own rows as those of its topmost operator, where it is one that may need them."""
 
@@ -81,6 +84,31 @@ def with_parts_kept(
     return Maintenance(plan.root, states, forms)
 
 
+def by_direct_and_indirect(
+    plan: Maintenance, changes: Callable[[Relation], bool]
+) -> Maintenance | None:
+    """The same with left joins maintained by OJV; None where no right side of them changes."""
+    joins = [node for node in outer_joins(plan.root) if ojv.is_for(node) and changes(node.right)]
+    return replace(plan, laws=dict.fromkeys(joins, ojv.LAWS)) if joins else None
+
+
+def by_parts(plan: Maintenance, changes: Callable[[Relation], bool]) -> Maintenance | None:
+    """The same with outer joins maintained by IM-2; None where they pad nothing that changes."""
+    joins = [
+        node
+        for node in outer_joins(plan.root)
+        if changes(node.right) or (node.how == "full" and changes(node.left))
+    ]
+    return replace(plan, forms={j: im2.in_parts(j) for j in joins}) if joins else None
+
+
+def outer_joins(root: Relation) -> Iterator[Join]:
+    """The left and full joins of a query."""
+    for node in root.walk():
+        if isinstance(node, Join) and node.how in ("left", "full"):
+            yield node
+
+
 def keeping(
     plan: Maintenance, wanted: Collection[str], id_of: Callable[[Relation], str]
 ) -> Maintenance:
@@ -113,7 +141,7 @@ def keeping(
             states[node] = plan.states[node]
     if plan.own is not None:
         states.setdefault(plan.root, plan.own)
-    return Maintenance(plan.root, states, forms, plan.own)
+    return Maintenance(plan.root, states, forms, own=plan.own)
 
 
 def every_part(root: Relation, pivot: Callable[[Join], int | None]) -> Iterator[Relation]:

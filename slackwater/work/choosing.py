@@ -12,9 +12,11 @@ from slackwater.planner.choice import (
     ENGINES,
     FULL,
     HIGHER_ORDER,
+    IM2,
     INCREMENTAL,
     METHODS,
     NONE,
+    OJV,
     PLAIN,
     Candidate,
     cheapest,
@@ -32,6 +34,7 @@ from slackwater.work.situation import Planned, situation
 from slackwater.work.upkeep import Following, Upkeep
 
 MISSING = "STATE_MISSING"
+OF_OUTER_JOINS = (OJV, IM2)
 SMALL = 10_000
 """Where nothing else is allowed, and fewer rows are read, only that is looked at."""
 
@@ -129,12 +132,13 @@ class _Choosing:
         self, method: str, choice: Choice, by_cost: bool, only_one: bool
     ) -> tuple[str, ...]:
         """Why a method was not looked at, as `only_one` was, or several were."""
-        if method == INCREMENTAL or (method == HIGHER_ORDER and self._is_load):
+        if method == INCREMENTAL or (method not in (FULL, PLAIN) and self._is_load):
             return self._impossible
-        if method == HIGHER_ORDER and self._upkeep.keeping is not None:
-            return ("BUDGET_DECIDES",)
-        if method == HIGHER_ORDER:
-            return ("FEW_ROWS" if only_one else "NO_PARTS_TO_KEEP",)
+        if method not in (FULL, PLAIN):
+            if self._upkeep.keeping is not None:
+                return ("BUDGET_DECIDES",)
+            none = "NO_PARTS_TO_KEEP" if method == HIGHER_ORDER else "NO_OUTER_JOIN"
+            return ("FEW_ROWS" if only_one else none,)
         if not by_cost:
             return ("STATES_ARE_BUILT" if self._impossible else "CHANGES_ARE_FOLLOWED",)
         return ("BUDGET_DECIDES" if choice.following is None else "DEARER_IN_ANY_CASE",)
@@ -246,6 +250,11 @@ class _Choosing:
             return [Effort(INCREMENTAL, reasons=self._impossible)], {}, 0
         way, effort = self._following(INCREMENTAL, self._plan)
         efforts, ways = [effort], {INCREMENTAL: way}
+        for method in OF_OUTER_JOINS:
+            other = self._upkeep.by_outer_joins(self._plan, method)
+            if other is not None:
+                ways[method], effort = self._following(method, other)
+                efforts.append(effort)
         found = [self._following(HIGHER_ORDER, plan) for plan in self._higher_orders()]
         if not found:
             return efforts, ways, 0

@@ -63,6 +63,10 @@ _REFRESHES = {
         "computing the view anew builds the states that following changes needs",
         "Set refresh = 'full' for a view that is never to follow changes.",
     ),
+    "NO_OUTER_JOIN": _Reason(
+        "no outer join pads rows for what changed",
+        "Nothing needs to be done: the view is maintained without.",
+    ),
     "NO_PARTS_TO_KEEP": _Reason(
         "what changes are joined with is stored already, or nothing is joined",
         "Nothing needs to be done: the view is maintained without.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slackwater.catalog.model import Event
-from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
+from slackwater.planner.choice import BY_CHANGES, FULL, HIGHER_ORDER, PLAIN
 from slackwater.planner.steps import StepReport
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.work.choosing import Choice
@@ -46,7 +46,7 @@ class RefreshReport:
     def method(self) -> str:
         """By which method, where the one that was chosen was gone to its end; else what it did."""
         chosen = "" if self.choice is None else self.choice.chosen.method
-        followed = self.mode == "incremental" and chosen in (INCREMENTAL, HIGHER_ORDER)
+        followed = self.mode == "incremental" and chosen in (*BY_CHANGES, HIGHER_ORDER)
         anew = self.mode == "full" and chosen in (FULL, PLAIN)
         return chosen if followed or anew else self.mode
 

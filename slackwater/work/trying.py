@@ -14,7 +14,7 @@ from math import inf
 from statistics import median
 
 from slackwater.catalog.model import CreateState, Run, Segment, State, View
-from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN, Candidate
+from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN, Candidate
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.time import CHANGE, OLD
 from slackwater.work.choosing import MISSING, Choice, choose_way
@@ -126,7 +126,8 @@ def _wanted(upkeep: Upkeep, way: Candidate, rank: int) -> Maintenance:
     plan = upkeep.maintenance()
     if way.method == INCREMENTAL:
         return plan
-    own = upkeep.higher_order(plan, rank)
+    joined = way.method == HIGHER_ORDER
+    own = upkeep.higher_order(plan, rank) if joined else upkeep.by_outer_joins(plan, way.method)
     assert own is not None
     return own
 

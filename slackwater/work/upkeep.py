@@ -12,11 +12,18 @@ from slackwater.algebra.relation import Join, Relation, under_names
 from slackwater.catalog import model
 from slackwater.catalog.ids import new_id
 from slackwater.catalog.model import AddSegments, CreateState, Drop, ReplaceSegments, Run, View
+from slackwater.planner.choice import OJV
 from slackwater.planner.placement import not_local
 from slackwater.planner.steps import Output, StepReport, WriteSegments
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
-from slackwater.tvr.maintenance import Maintenance, maintenance, with_parts_kept
+from slackwater.tvr.maintenance import (
+    Maintenance,
+    by_direct_and_indirect,
+    by_parts,
+    maintenance,
+    with_parts_kept,
+)
 from slackwater.tvr.merging import clustered
 from slackwater.tvr.methods.higher_order import around, parts, spread
 from slackwater.tvr.preaggregate import Pays, never
@@ -24,7 +31,7 @@ from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import END, BufferState
-from slackwater.tvr.time import CHANGE, NEW
+from slackwater.tvr.time import CHANGE, NEW, reads
 from slackwater.types import WEIGHT
 from slackwater.work.interval import Interval
 from slackwater.work.preaggregation import Preaggregation
@@ -98,6 +105,11 @@ class Upkeep:
         """The same with what the largest change is joined with kept, or the second largest, …; None
         where that is nothing but stored relations."""
         return with_parts_kept(plan, lambda join: self._pivot(join, rank), self.id_of)
+
+    def by_outer_joins(self, plan: Maintenance, method: str) -> Maintenance | None:
+        """The same with outer joins maintained by a method of theirs; None where it is for none."""
+        follow = by_direct_and_indirect if method == OJV else by_parts
+        return follow(plan, lambda relation: reads(relation, self.interval.changed))
 
     def id_of(self, node: Relation) -> str:
         """What a state of an operator is stored under."""
@@ -214,6 +226,7 @@ class Upkeep:
             self._pays,
             plan.forms,
             self.relied_on,
+            plan.laws,
         )
         changes = {s.id: _for(s, s.change(deltas)) for s in plan.kept if deltas.changes(s.node)}
         if deltas.changes(plan.root):

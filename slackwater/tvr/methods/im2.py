@@ -23,9 +23,8 @@ from slackwater.tvr.states.sums import SumState, is_invertible
 METHOD = "im2"
 
 
-def parts_of_outer_join(memo: Memo, node: Relation) -> Iterator[Relation]:
+def in_parts(node: Join) -> Union:
     """L ⟕ R = (L ⋈ R) + (L ▷ R) × NULL; of ⟗ also NULL × (R ▷ L)"""
-    assert isinstance(node, Join)
     names = tuple(f.name for f in node.schema)
     left, right, width = node.left, node.right, node.left.width
     alone = node.replace(how="anti")
@@ -37,7 +36,13 @@ def parts_of_outer_join(memo: Memo, node: Relation) -> Iterator[Relation]:
         other = Join(right, left, "anti", turned)
         nulls = tuple(build.null(f.type) for f in left.schema)
         parts.append(Project(other, (*nulls, *columns(right.schema)), names))
-    yield Union(tuple(parts))
+    return Union(tuple(parts))
+
+
+def parts_of_outer_join(memo: Memo, node: Relation) -> Iterator[Relation]:
+    """L ⟕ R = (L ⋈ R) + (L ▷ R) × NULL; of ⟗ also NULL × (R ▷ L)"""
+    assert isinstance(node, Join)
+    yield in_parts(node)
 
 
 def over_parts(memo: Memo, node: Relation) -> Iterator[Relation]:

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slackwater.algebra.expr import columns, conjuncts
-from slackwater.algebra.relation import Bag, Join, Project, Relation
-from slackwater.sql import build
+from slackwater.algebra.expr import conjuncts
+from slackwater.algebra.relation import Bag, Join, Relation
 from slackwater.tvr import zset
 from slackwater.tvr.explore import Inputs
-from slackwater.tvr.laws import joins
-from slackwater.tvr.memo import CHANGED, WEIGHTED, Memo, Ref, Rule
+from slackwater.tvr.laws import joins, whole_keys
+from slackwater.tvr.laws.outer import delta_direct_and_indirect, matching, padded
+from slackwater.tvr.memo import CHANGED, Memo, Ref, Rule
 from slackwater.tvr.methods.promised import has_once, refers
-from slackwater.tvr.restrict import distinct_keys, equi_keys, restrict, semi_join
+from slackwater.tvr.restrict import distinct_keys, equi_keys, semi_join
 from slackwater.tvr.rules import Operators
-from slackwater.types import WEIGHT
 
 METHOD = "ojv"
 
@@ -29,25 +28,9 @@ METHOD = "ojv"
 def direct_and_indirect(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     """ΔL ⟕ R' + L ⋈ ΔR + ((L|K ▷ R') − (L ▷ R)|K) × NULL"""
     assert isinstance(form, Join)
-    pairs = equi_keys(form)
-    if not pairs:
-        return
-    ours, theirs = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
-    inputs, terms = Inputs(memo), []
-    if memo.changes(form.left):
-        met = distinct_keys([inputs.sure(form.left)], [ours])
-        partners = restrict(inputs.rows(form.right), theirs, met)
-        terms.append(joins.by_left_rows(form, inputs.sure(form.left), partners))
-    if memo.changes(form.right):
-        wanted = distinct_keys([inputs.sure(form.right)], [theirs])
-        before = restrict(inputs.z(form.left, old=True), ours, wanted)
-        terms.append(joins.outward(_both(form), [before, inputs.sure(form.right)], 1))
-        alone = form.replace(how="anti")
-        partners = restrict(inputs.rows(form.right), theirs, wanted)
-        terms.append(_padded(form, joins.by_left_rows(alone, before, partners)))
-        were = restrict(memo.ref(alone, WEIGHTED, old=True), ours, wanted)
-        terms.append(_padded(form, zset.negate(were)))
-    yield zset.plus(terms)
+    found = delta_direct_and_indirect(Inputs(memo), form)
+    if found is not None:
+        yield found
 
 
 def direct_and_indirect_by_promises(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
@@ -69,25 +52,21 @@ def direct_and_indirect_by_promises(memo: Memo, ref: Ref, form: Relation) -> Ite
     change = zset.consolidate(semi_join(met, theirs, distinct_keys(sides, [ours] * len(sides))))
     before = semi_join(sides[0], ours, distinct_keys([change], [theirs]))
     comes, goes = Bag(zset.coming(change)), Bag(zset.going(change))
-    both, alone = _both(form), form.replace(how="anti")
+    both, alone = matching(form), form.replace(how="anti")
     terms = [joins.by_left_rows(form, side, comes) for side in sides[1:]]
     terms.append(joins.outward(both, [before, change], 1))
-    terms.append(_padded(form, joins.by_left_rows(alone, before, comes)))
-    terms.append(_padded(form, zset.negate(joins.by_left_rows(alone, before, goes))))
+    terms.append(padded(form, joins.by_left_rows(alone, before, comes)))
+    terms.append(padded(form, zset.negate(joins.by_left_rows(alone, before, goes))))
     yield zset.plus(terms)
 
 
-def _both(form: Join) -> joins.Inner:
-    """Rows of both sides that match, whatever the sides are."""
-    return joins.Inner((form.left, form.right), tuple(conjuncts(form.condition)))
+def is_for(node: Join) -> bool:
+    """Is it a join that OJV has a law for?"""
+    return node.how == "left" and bool(equi_keys(node))
 
 
-def _padded(form: Join, z: Relation) -> Relation:
-    """Left rows with weights, NULL in place of a partner."""
-    nulls = tuple(build.null(f.type) for f in form.right.schema)
-    row = columns(z.schema)
-    return Project(z, (*row[:-1], *nulls, row[-1]), (*(f.name for f in form.schema), WEIGHT))
-
+LAWS = (whole_keys.delta_whole_keys, delta_direct_and_indirect)
+"""The laws of such a join in a refresh, best first."""
 
 LEFT_JOINS = Operators((Join,), joins=("left",))
 
