@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -404,10 +404,10 @@ CHANGES = (
 )
 
 
-def followed(db: Warehouse) -> list[str]:
+def followed(db: Warehouse, changes: Sequence[str] = CHANGES) -> list[str]:
     """By which method each change was followed; the view is what its query gives after each."""
     methods = []
-    for change in CHANGES:
+    for change in changes:
         with db.transaction():
             db.sql(change)
         db.refresh("v")
@@ -459,6 +459,34 @@ def test_of_several_joins_every_part_is_brought_along_or_built(joined: Warehouse
             joined.sql(change)
         joined.refresh("v")
         assert joined.verify("v").equal, change
+
+
+@pytest.mark.parametrize(
+    "of", ["LEFT JOIN returns r ON r.o = l.o", "LEFT ANTI JOIN returns r ON r.o = l.o"]
+)
+def test_all_that_a_right_side_is_joined_with_is_kept_and_followed(
+    joined: Warehouse, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    monkeypatch.setattr(choosing, "RANKS", 0)
+    joined.sql("CREATE TABLE returns (o BIGINT, cost BIGINT)")
+    cost = "r.cost" if of.startswith("LEFT JOIN") else "0 AS cost"
+    joined.sql(f"""
+        CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT c.region, x.price, x.cost FROM
+          (SELECT l.o, l.price, {cost} FROM lines l {of}) x JOIN orders o ON x.o = o.id
+          JOIN customers c ON o.customer = c.id""")
+    joined.refresh("v")
+    changes = (
+        "INSERT INTO returns VALUES (10, 1), (11, 2)",
+        "INSERT INTO returns VALUES (10, 4), (13, 3); DELETE FROM returns WHERE o = 11",
+        "UPDATE returns SET cost = 7 WHERE o = 10; INSERT INTO lines VALUES (12, 3)",
+        "DELETE FROM returns WHERE o = 10; DELETE FROM orders WHERE id = 13",
+        *CHANGES,
+        "DELETE FROM returns",
+    )
+    methods = followed(joined, changes)
+    assert HIGHER_ORDER in methods[1:4]
+    states = joined.status()["views"][0]["states"]
+    assert any(state["rows"] > 0 for state in states if state["kind"] == "rows")
 
 
 @pytest.mark.parametrize(

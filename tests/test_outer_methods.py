@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater
-from slackwater.algebra.relation import Relation
+from slackwater.algebra.relation import Join, Project, Relation
 from slackwater.engine.local import LocalEngine
 from slackwater.planner.choice import IM2, INCREMENTAL, OJV, Candidate, choose
 from slackwater.tvr.delta import Deltas
@@ -20,7 +20,10 @@ from slackwater.tvr.maintenance import (
     by_direct_and_indirect,
     by_parts,
     outer_joins,
+    with_parts_kept,
 )
+from slackwater.tvr.methods.higher_order import spread
+from slackwater.tvr.methods.spine import Spine, with_one_last
 from slackwater.tvr.time import reads
 from slackwater.work.trying import try_ways
 from tests.test_laws import (
@@ -91,6 +94,55 @@ def test_changes_by_methods_of_outer_joins_equal_recompute(
         assert_equals_recompute(engine, deltas, relation, given)
         tried += 1
     assert tried > 0
+
+
+SPINES = {
+    "left, then joined": "SELECT r.s, t.c, u.d FROM r LEFT JOIN t ON r.a = t.a JOIN u ON r.b = u.b",
+    "left, semi and inner": "SELECT r.s, t.c, u.d FROM r LEFT JOIN t ON r.a = t.a "
+    "JOIN u ON r.b = u.b WHERE EXISTS (SELECT 1 FROM t x WHERE x.c = r.a AND x.a <> r.b)",
+    "anti below an inner join": "SELECT x.s, u.d FROM (SELECT * FROM r WHERE NOT EXISTS "
+    "(SELECT 1 FROM t WHERE t.a = r.a)) x JOIN u ON x.b = u.b",
+    "left joins of one table": "SELECT r.a, x.c, y.d FROM r LEFT JOIN t x ON r.a = x.a "
+    "LEFT JOIN u y ON r.b = y.b JOIN t z ON z.c = r.a",
+    "left of what is joined": "SELECT r.a, u.d, SUM(t.c) AS n FROM r JOIN u ON r.b = u.b "
+    "LEFT JOIN t ON t.a = r.a AND t.c <> u.d GROUP BY r.a, u.d",
+    "left with groups, summed up": "SELECT u.d, SUM(x.n) AS n, COUNT(*) AS k FROM r LEFT JOIN "
+    "(SELECT a, SUM(c) AS n FROM t GROUP BY a) x ON r.a = x.a JOIN u ON u.b = r.b GROUP BY u.d",
+    "right side of a spine": "SELECT r.s, y.c FROM r JOIN (SELECT u.b, t.c, v.a FROM u LEFT JOIN t "
+    "ON u.c = t.c JOIN t v ON u.d = v.a) y ON r.b = y.b",
+}
+
+
+@pytest.mark.parametrize("name", SPINES)
+def test_right_sides_that_are_joined_last_with_all_else_kept_equal_recompute(
+    name: str, engine: LocalEngine, rng: random.Random
+) -> None:
+    relation, kept, methods = bound(SPINES[name]), 0, set()
+
+    def any_last(join: Join, spine: Spine) -> Project | None:
+        forms = [form for _, form in with_one_last(join, spine)]
+        return rng.choice(forms) if forms else None
+
+    for _ in range(16):
+        given, changed = random_tables(rng)
+        ids: dict[Relation, str] = {}
+        plan = with_parts_kept(
+            Maintenance(relation, chosen(relation)),
+            lambda join: rng.randrange(len(spread(join).inner.inputs)),
+            lambda node, ids=ids: ids.setdefault(node, f"part_{len(ids)}"),
+            any_last,
+        )
+        assert plan is not None
+        method = rng.choice(["", *METHODS])
+        if method:
+            other = METHODS[method](plan, lambda r, changed=changed: reads(r, changed))
+            plan, method = (other, method) if other is not None else (plan, "")
+        methods.add(method)
+        deltas = Deltas(changed, frozenset(SCHEMAS), plan.states, forms=plan.forms, laws=plan.laws)
+        kept += change_states(engine, deltas, given)
+        assert_equals_recompute(engine, deltas, relation, given)
+    assert kept > 0
+    assert (methods > {""}) == any(outer_joins(relation))
 
 
 def test_full_joins_and_inequalities_have_no_direct_part() -> None:

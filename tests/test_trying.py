@@ -70,10 +70,10 @@ def test_what_is_joined_is_kept_as_it_was_at_the_last_refresh(
             found = {}
             for method in (INCREMENTAL, HIGHER_ORDER):
                 way = ways[method]
-                built = trial._built(way, choice.rank) if way.reasons else None
+                built = trial._built(way, choice.parts) if way.reasons else None
                 upkeep = trial._upkeep(built)
                 upkeep.engine = "local"
-                trial._done(upkeep, way, choice.rank)
+                trial._done(upkeep, way, choice.parts)
                 found[method] = _change(upkeep)
         assert found[INCREMENTAL]
         assert found[HIGHER_ORDER] == found[INCREMENTAL]

@@ -9,6 +9,7 @@ from slackwater.algebra.relation import Aggregate, Join, Opaque, Project, Relati
 from slackwater.tvr.delta import Laws
 from slackwater.tvr.methods import higher_order, im2, ojv
 from slackwater.tvr.methods.counted import counted
+from slackwater.tvr.methods.spine import Spine, spines
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.states import State, choose_states
 from slackwater.tvr.states.rows import RowState
@@ -43,6 +44,10 @@ class Maintenance:
         return self.root in self.states and _is_rows(self.states[self.root])
 
 
+def _in_no_other_order(join: Join, spine: Spine) -> None:
+    return None
+
+
 def maintenance(
     query: Relation, view: str, schema: Schema, id_of: Callable[[Relation], str]
 ) -> Maintenance:
@@ -57,20 +62,26 @@ def maintenance(
 
 
 def with_parts_kept(
-    plan: Maintenance, pivot: Callable[[Join], int | None], id_of: Callable[[Relation], str]
+    plan: Maintenance,
+    pivot: Callable[[Join], int | None],
+    id_of: Callable[[Relation], str],
+    last: Callable[[Join, Spine], Project | None] = _in_no_other_order,
 ) -> Maintenance | None:
-    """The same with joins around an input each, and the parts that it is joined with kept, and with
-    the keys of the right sides of semi joins kept; None where no join has either."""
-    forms: dict[Relation, Relation] = {}
-    parts: dict[Relation, list[State]] = {}
-    for join in whole_joins(plan.root):
+    """The same with joins around an input each, and the parts that it is joined with kept; with
+    spines that have a form in which one right side is joined last, and all else is kept; and with
+    the keys of the right sides of semi joins kept. None where no join has any of these."""
+    forms, done = _with_ones_last(plan.root, last)
+    for join in (j for j in whole_joins(plan.root) if j not in done):
         place = pivot(join)
         form = None if place is None else higher_order.around(join, place)
         if form is not None:
             forms[join] = form
-            parts[join] = [RowState(part, id_of(part)) for part in higher_order.parts(form)]
+    parts: dict[Relation, list[State]] = {
+        join: [RowState(part, id_of(part)) for part in higher_order.parts(form)]
+        for join, form in forms.items()
+    }
     for node in plan.root.walk():
-        found = counted(node) if isinstance(node, Join) else None
+        found = counted(node) if isinstance(node, Join) and node not in done else None
         if found is not None:
             forms[node], keys = found
             parts[node] = [SumState(keys, id_of(keys))]
@@ -84,11 +95,25 @@ def with_parts_kept(
     return Maintenance(plan.root, states, forms)
 
 
+def _with_ones_last(
+    root: Relation, last: Callable[[Join, Spine], Project | None]
+) -> tuple[dict[Relation, Relation], set[Relation]]:
+    """The forms of spines in which one right side is joined last, and the joins of these."""
+    forms: dict[Relation, Relation] = {}
+    done: set[Relation] = set()
+    for top, spine in spines(root):
+        form = last(top, spine)
+        if form is not None:
+            forms[top] = form
+            done |= spine.joins
+    return forms, done
+
+
 def by_direct_and_indirect(
     plan: Maintenance, changes: Callable[[Relation], bool]
 ) -> Maintenance | None:
     """The same with left joins maintained by OJV; None where no right side of them changes."""
-    joins = [node for node in outer_joins(plan.root) if ojv.is_for(node) and changes(node.right)]
+    joins = [node for node in _outer_joins(plan) if ojv.is_for(node) and changes(node.right)]
     return replace(plan, laws=dict.fromkeys(joins, ojv.LAWS)) if joins else None
 
 
@@ -96,10 +121,18 @@ def by_parts(plan: Maintenance, changes: Callable[[Relation], bool]) -> Maintena
     """The same with outer joins maintained by IM-2; None where they pad nothing that changes."""
     joins = [
         node
-        for node in outer_joins(plan.root)
+        for node in _outer_joins(plan)
         if changes(node.right) or (node.how == "full" and changes(node.left))
     ]
-    return replace(plan, forms={j: im2.in_parts(j) for j in joins}) if joins else None
+    forms: dict[Relation, Relation] = {join: im2.in_parts(join) for join in joins}
+    return replace(plan, forms={**plan.forms, **forms}) if joins else None
+
+
+def _outer_joins(plan: Maintenance) -> list[Join]:
+    """Those of a query, and of other forms of its joins, whose change may be asked for."""
+    roots = (plan.root, *plan.forms.values())
+    found = dict.fromkeys(join for root in roots for join in outer_joins(root))
+    return [join for join in found if join not in plan.forms]
 
 
 def outer_joins(root: Relation) -> Iterator[Join]:

@@ -31,7 +31,7 @@ from slackwater.tvr.time import NEW
 from slackwater.work.costing import Effort, costing
 from slackwater.work.keeping import Keeping
 from slackwater.work.situation import Planned, situation
-from slackwater.work.upkeep import Following, Upkeep
+from slackwater.work.upkeep import FIRST, Following, Parts, Upkeep
 
 MISSING = "STATE_MISSING"
 OF_OUTER_JOINS = (OJV, IM2)
@@ -41,6 +41,7 @@ SMALL = 10_000
 
 RANKS = 3
 """Around so many inputs of a join, those that changed most, keeping the others is considered."""
+LAST = Parts(last=True)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Choice:
     candidates: Sequence[Candidate] = ()
     following: Following | None = None  # where it is by changes
     building: Maintenance | None = None  # whose states are worth having from now on
-    rank: int = 0  # around which of its inputs that change a higher-order refresh puts a join
+    parts: Parts = FIRST  # which of them a higher-order refresh keeps
     tells: bool = True  # does what it takes say anything of others? Not of a few rows
 
     def to_json(self, engine: str, warm: bool = True) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class _Choosing:
         if self._is_load:  # by the size of what is read
             chosen = replace(chosen, engine="")
         way, building = planned.ways.get(chosen.method), self._building(planned, candidates, chosen)
-        return Choice(chosen, candidates, way, building, planned.rank)
+        return Choice(chosen, candidates, way, building, planned.parts)
 
     def listed(self, choice: Choice, by_cost: bool) -> Choice:
         """With the methods that were not looked at, too, and why not."""
@@ -163,10 +164,10 @@ class _Choosing:
         return Planned((self._costing.in_full(self._plan, self._upkeep.anew(self._plan)),))
 
     def _plan_ways(self, by_cost: bool) -> Planned:
-        efforts, ways, rank = self._by_changes()
+        efforts, ways, parts = self._by_changes()
         missing = self._upkeep.missing(ways[HIGHER_ORDER].plan) if HIGHER_ORDER in ways else []
         building = self._costing.of_building(missing, ways[HIGHER_ORDER].plan) if missing else None
-        return Planned((*efforts, *self._in_full(by_cost)), ways, building, rank)
+        return Planned((*efforts, *self._in_full(by_cost)), ways, building, parts)
 
     def _candidates(self, planned: Planned) -> list[Candidate]:
         return [c for effort in planned.efforts for c in self._costing.candidates(effort)]
@@ -243,11 +244,10 @@ class _Choosing:
             return False
         return sum(s.rows for id in sources for s in interval.segments(id, NEW)) < SMALL
 
-    def _by_changes(self) -> tuple[list[Effort], dict[str, Following], int]:
-        """Following changes, with and without what they are joined with kept; and around which of
-        the inputs that change."""
+    def _by_changes(self) -> tuple[list[Effort], dict[str, Following], Parts]:
+        """Following changes, with and without what they are joined with kept; and which parts."""
         if self._is_load:  # nobody knows what changed
-            return [Effort(INCREMENTAL, reasons=self._impossible)], {}, 0
+            return [Effort(INCREMENTAL, reasons=self._impossible)], {}, FIRST
         way, effort = self._following(INCREMENTAL, self._plan)
         efforts, ways = [effort], {INCREMENTAL: way}
         for method in OF_OUTER_JOINS:
@@ -255,28 +255,40 @@ class _Choosing:
             if other is not None:
                 ways[method], effort = self._following(method, other)
                 efforts.append(effort)
-        found = [self._following(HIGHER_ORDER, plan) for plan in self._higher_orders()]
+        found = [(p, *self._following(HIGHER_ORDER, plan)) for p, plan in self._higher_orders()]
         if not found:
-            return efforts, ways, 0
-        costs = [cheapest(self._costing.candidates(e), HIGHER_ORDER) for _, e in found]
-        rank = costs.index(min(costs))
-        ways[HIGHER_ORDER], effort = found[rank]
-        return [*efforts, effort], ways, rank
+            return efforts, ways, FIRST
+        parts, ways[HIGHER_ORDER], effort = min(found, key=lambda one: self._to_keep(one[2]))
+        return [*efforts, effort], ways, parts
+
+    def _to_keep(self, effort: Effort) -> tuple[bool, float]:
+        """Parts that are there are kept; of others, the cheapest."""
+        found = self._costing.candidates(effort)
+        return MISSING in effort.reasons, cheapest(found, HIGHER_ORDER)
 
     def _following(self, method: str, plan: Maintenance) -> tuple[Following, Effort]:
         way = self._upkeep.following(plan)
         missing = (MISSING,) if self._upkeep.missing(plan) else ()
         return way, self._costing.by_changes(method, way, missing)
 
-    def _higher_orders(self) -> Iterator[Maintenance]:
-        """The plans that keep what changes are joined with, around one input or another."""
+    def _higher_orders(self) -> Iterator[tuple[Parts, Maintenance]]:
+        """The plans that keep what changes are joined with, and follow outer joins by each of
+        their methods."""
+        for parts, plan in self._with_parts():
+            yield parts, plan
+            for method in OF_OUTER_JOINS:
+                other = self._upkeep.by_outer_joins(plan, method)
+                if other is not None:
+                    yield replace(parts, outer=method), other
+
+    def _with_parts(self) -> Iterator[tuple[Parts, Maintenance]]:
+        """Around one input or another of joins; and with right sides of outer joins last."""
         seen: set[frozenset[Relation]] = set()
-        for rank in range(RANKS):
-            plan = self._upkeep.higher_order(self._plan, rank)
-            if plan is None or frozenset(plan.states) in seen:
-                return
-            seen.add(frozenset(plan.states))
-            yield plan
+        for parts in (*(Parts(rank) for rank in range(RANKS)), LAST):
+            plan = None if parts.rank > len(seen) else self._upkeep.higher_order(self._plan, parts)
+            if plan is not None and frozenset(plan.states) not in seen:
+                seen.add(frozenset(plan.states))
+                yield parts, plan
 
     def _in_full(self, by_cost: bool) -> list[Effort]:
         if not by_cost and not self._impossible:
@@ -296,7 +308,7 @@ class _Choosing:
         cost = self._costing.seconds_to_build(planned.building, chosen.engine)
         if not is_worth_building(candidates, chosen, cost):
             return None
-        return self._upkeep.higher_order(self._plan, planned.rank)
+        return self._upkeep.higher_order(self._plan, planned.parts)
 
 
 def _clearly(candidates: Sequence[Candidate], to_build: float = 0.0) -> Candidate | None:

@@ -15,7 +15,7 @@ from slackwater.stats.cost import Work
 from slackwater.tvr.time import CHANGE, NEW, OLD
 from slackwater.work.costing import Effort
 from slackwater.work.interval import Interval
-from slackwater.work.upkeep import Following, Upkeep
+from slackwater.work.upkeep import FIRST, Following, Parts, Upkeep
 
 STEPS = 4
 """From one number to twice as much there are so many steps; within one, all count as the same."""
@@ -31,8 +31,8 @@ class Planned:
     ways: Mapping[str, Following] = field(default_factory=dict)
     building: Work | None = None
     """Of the states that nothing but a higher-order refresh needs, where they are not there."""
-    rank: int = 0
-    """Around which of its inputs that change a higher-order refresh puts a join."""
+    parts: Parts = FIRST
+    """Which parts a higher-order refresh keeps."""
 
 
 def situation(upkeep: Upkeep, impossible: Sequence[str]) -> Hashable:

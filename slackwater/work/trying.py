@@ -21,7 +21,7 @@ from slackwater.work.choosing import MISSING, Choice, choose_way
 from slackwater.work.house import House
 from slackwater.work.interval import Interval
 from slackwater.work.meaning import definition
-from slackwater.work.upkeep import Upkeep, Upkept
+from slackwater.work.upkeep import Parts, Upkeep, Upkept
 from slackwater.work.world import Pending, World
 
 HOPELESS = 5
@@ -60,7 +60,7 @@ def try_ways(house: House, name: str, times: int) -> tuple[Choice, list[Tried]]:
         for way in ways:
             best = min((median(t.cpu) for t in tried), default=inf)
             known = inf if way == choice.chosen else HOPELESS * best
-            tried.append(trial.tried(way, times, known, choice.rank))
+            tried.append(trial.tried(way, times, known, choice.parts))
         return choice, tried
 
 
@@ -84,17 +84,17 @@ class _Trial:
         upkeep = self._upkeep()
         return choose_way(upkeep, upkeep.maintenance(), [], by_cost=True)
 
-    def tried(self, way: Candidate, times: int, most: float, rank: int) -> Tried:
+    def tried(self, way: Candidate, times: int, most: float, parts: Parts) -> Tried:
         """A way that takes more than `most` CPU seconds is not gone again."""
-        built = self._built(way, rank) if way.reasons else None
-        costs = [self._once(way, built, rank)]
+        built = self._built(way, parts) if way.reasons else None
+        costs = [self._once(way, built, parts)]
         while len(costs) < times and costs[0][0] <= most:
-            costs.append(self._once(way, built, rank))
+            costs.append(self._once(way, built, parts))
         return Tried(way, tuple(cpu for cpu, _ in costs), tuple(s for _, s in costs))
 
-    def _built(self, way: Candidate, rank: int) -> _Built:
+    def _built(self, way: Candidate, parts: Parts) -> _Built:
         """The states that a way needs and that are not there, as they were at the last refresh."""
-        wanted = _wanted(self._upkeep(), way, rank)
+        wanted = _wanted(self._upkeep(), way, parts)
         then = World(self.world.house, self.world.snapshot, Pending(), defining=True)
         then.held = {self.view.id: frozenset(self.view.depends)}
         upkeep = Upkeep(then, self.run, self.view, definition(then, self.view)[0])
@@ -107,27 +107,27 @@ class _Trial:
         segments = {s.id: tuple(then.pending.added.get(s.id, ())) for s in states}
         return _Built(states, segments)
 
-    def _once(self, way: Candidate, built: _Built | None, rank: int) -> tuple[float, float]:
-        done = self._done(self._upkeep(built), way, rank)
+    def _once(self, way: Candidate, built: _Built | None, parts: Parts) -> tuple[float, float]:
+        done = self._done(self._upkeep(built), way, parts)
         return sum(s.cpu_seconds for s in done.steps), sum(s.seconds for s in done.steps)
 
-    def _done(self, upkeep: Upkeep, way: Candidate, rank: int) -> Upkept:
+    def _done(self, upkeep: Upkeep, way: Candidate, parts: Parts) -> Upkept:
         upkeep.engine = way.engine
         plan = upkeep.maintenance()
         if way.method == PLAIN:
             return upkeep.plain([], plan.root)
         if way.method == FULL:
             return upkeep.recompute(plan, [])
-        return upkeep.incremental(upkeep.following(_wanted(upkeep, way, rank)))
+        return upkeep.incremental(upkeep.following(_wanted(upkeep, way, parts)))
 
 
-def _wanted(upkeep: Upkeep, way: Candidate, rank: int) -> Maintenance:
+def _wanted(upkeep: Upkeep, way: Candidate, parts: Parts) -> Maintenance:
     """How a way follows changes."""
     plan = upkeep.maintenance()
     if way.method == INCREMENTAL:
         return plan
     joined = way.method == HIGHER_ORDER
-    own = upkeep.higher_order(plan, rank) if joined else upkeep.by_outer_joins(plan, way.method)
+    own = upkeep.higher_order(plan, parts) if joined else upkeep.by_outer_joins(plan, way.method)
     assert own is not None
     return own
 

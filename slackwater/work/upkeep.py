@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from slackwater.algebra.explain import describe, gist
-from slackwater.algebra.relation import Join, Relation, under_names
+from slackwater.algebra.relation import Join, Project, Relation, under_names
 from slackwater.catalog import model
 from slackwater.catalog.ids import new_id
 from slackwater.catalog.model import AddSegments, CreateState, Drop, ReplaceSegments, Run, View
@@ -26,6 +26,7 @@ from slackwater.tvr.maintenance import (
 )
 from slackwater.tvr.merging import clustered
 from slackwater.tvr.methods.higher_order import around, parts, spread
+from slackwater.tvr.methods.spine import Spine, with_one_last
 from slackwater.tvr.preaggregate import Pays, never
 from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
@@ -67,6 +68,19 @@ class Following:
     deltas: Deltas
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Which parts of joins a higher-order refresh keeps: around which of the inputs that changed;
+    or what right sides are joined with, these last; and how outer joins are followed."""
+
+    rank: int = 0
+    last: bool = False
+    outer: str = ""
+
+
+FIRST = Parts()
+
+
 class Upkeep:
     """One view in one run."""
 
@@ -101,10 +115,20 @@ class Upkeep:
         """The view's normal form and states, under the ids that they are stored under."""
         return maintenance(self.query, self.view.id, self.view.schema, self.id_of)
 
-    def higher_order(self, plan: Maintenance, rank: int = 0) -> Maintenance | None:
+    def higher_order(self, plan: Maintenance, parts: Parts = FIRST) -> Maintenance | None:
         """The same with what the largest change is joined with kept, or the second largest, …; None
         where that is nothing but stored relations."""
-        return with_parts_kept(plan, lambda join: self._pivot(join, rank), self.id_of)
+        last = [self._last] if parts.last else []
+        kept = with_parts_kept(plan, lambda j: self._pivot(j, parts.rank), self.id_of, *last)
+        if kept is None or not parts.outer:
+            return kept
+        return self.by_outer_joins(kept, parts.outer)
+
+    def _last(self, join: Join, spine: Spine) -> Project | None:
+        """The form of a spine in which the right side that changed most is joined last."""
+        found = [(self._changed_rows(right), form) for right, form in with_one_last(join, spine)]
+        rows, form = max(found, key=lambda one: one[0], default=(0, None))
+        return form if rows else None
 
     def by_outer_joins(self, plan: Maintenance, method: str) -> Maintenance | None:
         """The same with outer joins maintained by a method of theirs; None where it is for none."""

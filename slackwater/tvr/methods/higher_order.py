@@ -23,7 +23,7 @@ from slackwater.algebra.expr import (
     used_columns,
 )
 from slackwater.algebra.relation import Filter, Join, Project, Relation, Scan
-from slackwater.tvr.laws.joins import Inner, flatten
+from slackwater.tvr.laws.joins import Inner
 from slackwater.tvr.memo import Memo, Rewrite
 from slackwater.tvr.rules import Operators
 
@@ -156,10 +156,11 @@ def _around(
     return Project(joined, tuple(row[places[i]] for i in whole.places), names)
 
 
-def parts(form: Project) -> list[Relation]:
-    """The parts of a join that was put around an input."""
-    assert isinstance(form.input, Join)
-    return [r for r in flatten(form.input).inputs if isinstance(r, Part)]
+def parts(form: Relation) -> list[Relation]:
+    """The parts of joins that were put in another order."""
+    if isinstance(form, Part):
+        return [form]
+    return [part for child in form.inputs for part in parts(child)]
 
 
 def components(inner: Inner, *middle: int) -> Iterator[list[int]]:

@@ -43,22 +43,25 @@ class Rib:
 
 @dataclass(frozen=True)
 class Spine:
-    """What is at the lower end, the joins from there up, and where the columns of the uppermost
-    are in the row of all."""
+    """What is at the lower end, the joins from there up, where the columns of the uppermost are in
+    the row of all, and the joins as they are."""
 
     core: Relation
     ribs: tuple[Rib, ...]
     places: tuple[int, ...]
+    joins: frozenset[Relation]
 
 
 def spine(join: Join) -> Spine:
     """The spine below and including a join."""
     ribs: list[Rib] = []
     ends: list[Relation] = []
+    joins: set[Relation] = set()
 
     def visit(node: Relation) -> list[int]:
         """Where the columns of a node are."""
         if isinstance(node, Join) and node.how in KINDS:
+            joins.add(node)
             places = visit(node.left)
             start = ends[0].width + sum(rib.right.width for rib in ribs)
             row = [*places, *range(start, start + node.right.width)]
@@ -72,7 +75,17 @@ def spine(join: Join) -> Spine:
         return list(range(node.width))
 
     found = tuple(visit(join))
-    return Spine(ends[0], tuple(ribs), found)
+    return Spine(ends[0], tuple(ribs), found, frozenset(joins))
+
+
+def spines(root: Relation) -> Iterator[tuple[Join, Spine]]:
+    """The spines of a query that are not part of larger ones, by their uppermost joins."""
+    seen: set[Relation] = set()
+    for node in reversed(list(root.walk())):  # those above first
+        if isinstance(node, Join) and node.how in KINDS and node not in seen:
+            found = spine(node)
+            seen |= found.joins
+            yield node, found
 
 
 def _leaves_columns_out(node: Relation) -> bool:
@@ -96,8 +109,21 @@ def last_of_all(memo: Memo, node: Relation) -> Iterator[Relation]:
 
 def _can_wait(whole: Spine, i: int) -> bool:
     """Is there a join after this one, and does none read its columns?"""
-    own, later = set(whole.ribs[i].own), whole.ribs[i + 1 :]
-    return bool(later) and not any(rib.read & own for rib in later)
+    return i + 1 < len(whole.ribs) and _is_read_by_none(whole, i)
+
+
+def _is_read_by_none(whole: Spine, i: int) -> bool:
+    own = set(whole.ribs[i].own)
+    return not any(rib.read & own for rib in whole.ribs[i + 1 :])
+
+
+def with_one_last(join: Join, whole: Spine) -> Iterator[tuple[Relation, Project]]:
+    """Each right side of a spine that may be joined last, over all others as a part, and that
+    form of the spine."""
+    names = tuple(f.name for f in join.schema)
+    for i, rib in enumerate(whole.ribs):
+        if rib.how != "inner" and len(whole.ribs) > 1 and _is_read_by_none(whole, i):
+            yield rib.right, _reordered(whole, rib, names)
 
 
 def _reordered(whole: Spine, last: Rib, names: tuple[str, ...]) -> Project:
