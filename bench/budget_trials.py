@@ -24,6 +24,7 @@ from bench.warming import Timer
 from slackwater.catalog.model import View
 from slackwater.engine.compare import compare
 from slackwater.stats.rows import Change
+from slackwater.tvr.methods.divided import Injected
 
 KIND = "tpch"
 CHANGING = ("supplier", "customer", "part", "partsupp", "orders", "lineitem")
@@ -42,7 +43,8 @@ class Way:
     budget: str = ""
     everything: bool = False
     """Is every state kept that there is, whether it pays or not?"""
-    joined_parts: bool = True
+    injected: Injected = Injected.ALL
+    """Which parts of joins may be kept."""
     predicts: Callable[[Sizes], Sizes] = field(default=dict, compare=False)
     """What is expected where so much will come."""
 
@@ -127,7 +129,7 @@ class Trial:
             told = Told(db)
             keeper = db._house.keeper
             keeper.arrivals = told
-            keeper.everything, keeper.joined_parts = way.everything, way.joined_parts
+            keeper.everything, keeper.injected = way.everything, way.injected
             self._houses[way.name] = (db, told)
             for query in self.queries:
                 name = _name(query, way)

@@ -17,8 +17,8 @@ from slackwater.stats.cost import Model
 from slackwater.stats.rows import Change, Rows
 from slackwater.stats.values import Ignorance
 from slackwater.tvr.delta import Deltas
-from slackwater.tvr.maintenance import Maintenance, is_repeatable, keeping, whole_joins
-from slackwater.tvr.methods.higher_order import Part, around, parts, spread
+from slackwater.tvr.maintenance import Maintenance, is_repeatable, keeping
+from slackwater.tvr.methods.higher_order import Part, around, parts, spread, whole_joins
 from slackwater.tvr.states.rows import RowState
 from tests.test_higher_order import QUERIES as JOINS
 from tests.test_laws import (

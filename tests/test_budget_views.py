@@ -183,8 +183,7 @@ def test_parts_are_kept_for_the_change_that_is_expected(db: Warehouse) -> None:
     these are of no use."""
     _view(db, PARTS.replace("GROUP BY", "WHERE n.name = 'n3' GROUP BY"), refresh="incremental")
     db.refresh("v")
-    dear = tuple(1e-4 if kind == "scanned" else 1e-9 for kind in KINDS)
-    db._house.experience._model = Model(PRIOR | {("local", "cpu"): dear})
+    _reading_is_dear(db)
     kept = {}
     for table, change in (
         ("orders", "INSERT INTO orders VALUES (-1, 3, 10), (-2, 4, 10)"),
@@ -199,6 +198,74 @@ def test_parts_are_kept_for_the_change_that_is_expected(db: Warehouse) -> None:
     db.sql("INSERT INTO orders VALUES (-3, 3, 1)")  # not what was expected
     assert db.refresh("v")[0].mode == "incremental"
     assert db.verify("v").equal
+
+
+SIDES = """
+  SELECT o.id, c.nation FROM orders o JOIN customers c ON o.customer = c.id
+  WHERE o.amount = 5 AND c.region = 'r3'"""
+
+
+def _reading_is_dear(db: Warehouse) -> None:
+    dear = tuple(1e-4 if kind == "scanned" else 1e-9 for kind in KINDS)
+    db._house.experience._model = Model(PRIOR | {("local", "cpu"): dear})
+
+
+def _order(i: int) -> str:
+    return f"INSERT INTO orders VALUES ({-i}, {10 * i + 3}, 5), ({-100 - i}, {i}, 6)"
+
+
+def _customer(i: int) -> str:
+    return f"INSERT INTO customers VALUES ({1000 + i}, 'r3', 1), ({2000 + i}, 'r4', 2)"
+
+
+def _follow(db: Warehouse, changes: list[str]) -> list[dict[str, Any]]:
+    """What came of the states at each of some changes, every result as computed anew."""
+    told = []
+    for change in changes:
+        db.sql(change)
+        (report,) = db.refresh("v")
+        assert report.mode == "incremental"
+        assert db.verify("v").equal, change
+        assert report.states is not None
+        told.append(report.states)
+    return told
+
+
+def test_both_sides_of_a_join_are_kept_where_both_change(db: Warehouse) -> None:
+    """In turn, as was seen: then each change meets the rows of the other side. Where orders alone
+    come, these are joined with customers; their own rows are of no use."""
+    _view(db, SIDES, refresh="incremental")
+    db.refresh("v")
+    _reading_is_dear(db)
+    changes = [change(i) for i in range(1, 6) for change in (_order, _customer)]
+    last = _follow(db, changes)[-1]
+    assert set(last["expected"]) == {"orders", "customers"}
+    assert last["kept"] == 2 * ["rows of Part"]
+    assert 0 < last["bytes"] == sum(state["bytes"] for state in _states(db)) <= 1_000_000
+    db.sql("DELETE FROM orders WHERE amount = 5 AND id < 9000")
+    db.sql("UPDATE customers SET region = 'r4' WHERE id = 13")
+    assert db.refresh("v")[0].mode == "incremental"
+    assert db.verify("v").equal
+    last = _follow(db, [_order(i) for i in range(10, 16)])[-1]
+    assert last["kept"] == ["rows of Part"]
+    assert {name: rows > 0 for name, rows in last["expected"].items()} == {
+        "orders": True,
+        "customers": False,
+    }
+
+
+@pytest.mark.parametrize(("budget", "most"), [("0 MB", 0), ("13 KB", 1), ("1 GB", 2)])
+def test_sides_are_exact_at_every_budget(db: Warehouse, budget: str, most: int) -> None:
+    """Both take 15 KB. They are let go where there is no room for them, and built again."""
+    _view(db, SIDES, refresh="incremental")
+    db.refresh("v")
+    _reading_is_dear(db)
+    changes = [change(i) for i in range(1, 7) for change in (_order, _customer)]
+    for some, room in ((changes[:4], "1 GB"), (changes[4:8], budget), (changes[8:], "1 GB")):
+        _set(db, room)
+        told = _follow(db, some)
+        assert all(states["bytes"] <= states["budget"] for states in told)
+        assert len(told[-1]["kept"]) == (most if room == budget else 2)
 
 
 def test_everything_may_be_kept_whatever_it_brings(db: Warehouse) -> None:

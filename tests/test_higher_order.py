@@ -10,9 +10,16 @@ import pytest
 from slackwater.algebra.relation import Join
 from slackwater.engine.local import LocalEngine
 from slackwater.tvr.delta import Deltas
-from slackwater.tvr.maintenance import Maintenance, whole_joins, with_parts_kept
+from slackwater.tvr.maintenance import Maintenance, with_parts_kept
 from slackwater.tvr.methods.counted import counted
-from slackwater.tvr.methods.higher_order import around, components, is_joined, parts, spread
+from slackwater.tvr.methods.higher_order import (
+    around,
+    components,
+    is_joined,
+    parts,
+    spread,
+    whole_joins,
+)
 from tests.test_laws import (
     SCHEMAS,
     assert_equals_recompute,

@@ -35,8 +35,14 @@ from slackwater.sql.tables import unordered
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.laws.joins import flatten
-from slackwater.tvr.maintenance import maintenance, whole_joins
-from slackwater.tvr.methods.higher_order import around, is_joined_or_less, parts, spread
+from slackwater.tvr.maintenance import maintenance
+from slackwater.tvr.methods.higher_order import (
+    around,
+    is_joined_or_less,
+    parts,
+    spread,
+    whole_joins,
+)
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.preaggregate import always
 from slackwater.tvr.prune import prune

@@ -5,8 +5,9 @@ to tables and to the next such operators. With those cut off and put in as scans
 change and its rows, with and without its state: what they do is what it costs, and the scans that
 they read are what it asks of the operators below.
 
-A join is taken as it is, or around an input that changes, with the parts that it is joined with as
-operators of their own: other inputs joined, or one of which a condition leaves out rows.
+A join is taken as it is, or divided into parts that are operators of their own: around an input
+that changes, the others joined as far as they hold together, or every input by itself. One input is
+a part where a condition leaves out rows of it: none, either or both sides of a join may be kept.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from slackwater.stats.cost import Work
 from slackwater.stats.rows import Rows
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
-from slackwater.tvr.maintenance import Maintenance, is_repeatable, whole_joins
-from slackwater.tvr.methods.higher_order import Part, around, is_joined_or_less, parts, spread
+from slackwater.tvr.maintenance import Maintenance, is_repeatable
+from slackwater.tvr.methods.divided import Injected, divisions
+from slackwater.tvr.methods.higher_order import Part, spread, whole_joins
 from slackwater.tvr.states import State
 from slackwater.tvr.states.buffer import BufferState
 from slackwater.tvr.states.rows import RowState
@@ -47,14 +49,15 @@ class Candidate:
 class Outline:
     """One view and what is expected to come next.
 
-    `pivots`: around how many inputs a join is taken, a part's, and so on; none where parts of joins
-    are not to be kept. `anew_seconds`: what the work of computing the whole view takes, where more
-    is known of that.
+    `pivots`: around how many inputs a join is taken, a part's, and so on. `injected`: which parts
+    of joins may be kept. `anew_seconds`: what the work of computing the whole view takes, where
+    more is known of that.
     """
 
     plan: Maintenance
     scene: Scene
     pivots: tuple[int, ...] = MOST_PIVOTS
+    injected: Injected = Injected.ALL
     least_seconds: float = LEAST_SECONDS
     anew_seconds: Callable[[Work], float] | None = None
     candidates: dict[str, Candidate] = field(default_factory=dict)
@@ -100,16 +103,15 @@ class Outline:
     # -- cutting off
 
     def _cuts(self, node: Relation, depth: int) -> Iterator[Cut]:
-        """An operator down to those below it: as it is, and with a join around an input."""
+        """An operator down to those below it: as it is, and with a join divided."""
         whole = self._cut(node, {}, depth)
         yield whole
         if depth >= len(self.pivots) or whole.anew.seconds < self.least_seconds:
             return
         for join in self._joins(node):
-            for pivot in self._pivots(join, self.pivots[depth]):
-                form = around(join, pivot, is_joined_or_less)
-                if form is not None and parts(form):
-                    yield self._cut(node, {join: form}, depth)
+            pivots = self._pivots(join, self.pivots[depth])
+            for form in divisions(join, pivots, self.injected) if pivots else ():
+                yield self._cut(node, {join: form}, depth)
 
     def _joins(self, node: Relation) -> list[Join]:
         """The joins above the next operators."""

@@ -9,6 +9,8 @@ from slackwater.algebra.relation import Aggregate, Join, Opaque, Project, Relati
 from slackwater.tvr.delta import Laws
 from slackwater.tvr.methods import higher_order, im2, ojv
 from slackwater.tvr.methods.counted import counted
+from slackwater.tvr.methods.divided import Wish
+from slackwater.tvr.methods.higher_order import whole_joins
 from slackwater.tvr.methods.spine import Spine, spines
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.states import State, choose_states
@@ -145,18 +147,19 @@ def outer_joins(root: Relation) -> Iterator[Join]:
 def keeping(
     plan: Maintenance, wanted: Collection[str], id_of: Callable[[Relation], str]
 ) -> Maintenance:
-    """The same with those states alone whose signatures are wanted; a join is put around an input
-    where parts that this one is joined with are among them, and so are the joins of parts.
+    """The same with those states alone whose signatures are wanted; a join is divided where parts
+    of it are among them, and so are the joins of parts.
 
     Every law works with and without states. Where the topmost operator has none, the view's own
     rows serve."""
     ours = {node: node.digest() for node in plan.states}
-    joined = set(wanted) - set(ours.values())
+    joined = frozenset(wanted) - frozenset(ours.values())
+    wish = Wish(joined)
     forms: dict[Relation, Relation] = {}
     states: dict[Relation, State] = {}
 
     def add_parts(join: Join) -> None:
-        form = _around_wanted(join, joined)
+        form = wish.form(join)
         if form is None:
             return
         forms[join] = form
@@ -187,22 +190,6 @@ def every_part(root: Relation, pivot: Callable[[Join], int | None]) -> Iterator[
             yield from every_part(part, pivot)
 
 
-def _around_wanted(join: Join, wanted: Collection[str]) -> Project | None:
-    """A join around the input most of whose parts are wanted; None where none is."""
-    if not wanted:
-        return None
-    inputs = higher_order.spread(join).inner.inputs
-    found = [
-        higher_order.around(join, i, higher_order.is_joined_or_less) for i in range(len(inputs))
-    ]
-    counts = [
-        0 if form is None else sum(p.digest() in wanted for p in higher_order.parts(form))
-        for form in found
-    ]
-    most = max(counts)
-    return found[counts.index(most)] if most else None
-
-
 def is_repeatable(node: Relation) -> bool:
     """Does an operator give the same rows, to the last bit, when it is computed again? If not,
     its change cannot be told without the rows that it gave."""
@@ -217,15 +204,6 @@ def is_repeatable(node: Relation) -> bool:
         case Opaque():
             return False
     return True
-
-
-def whole_joins(root: Relation) -> Iterator[Join]:
-    """Inner joins that are not part of a larger one."""
-    seen: set[Relation] = set()
-    for node in reversed(list(root.walk())):  # those above first
-        if isinstance(node, Join) and node.how == "inner" and node not in seen:
-            seen |= higher_order.spread(node).joins
-            yield node
 
 
 def _is_rows(state: State) -> bool:

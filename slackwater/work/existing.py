@@ -14,10 +14,10 @@ from slackwater.algebra.relation import Join, Relation
 from slackwater.catalog.model import State as Stored
 from slackwater.catalog.model import View
 from slackwater.planner.existing import Existing
-from slackwater.tvr.maintenance import Maintenance, every_part, maintenance, whole_joins
+from slackwater.tvr.maintenance import Maintenance, every_part, maintenance
 from slackwater.tvr.memo import SUMS, WEIGHTED
 from slackwater.tvr.methods.counted import counted
-from slackwater.tvr.methods.higher_order import spread
+from slackwater.tvr.methods.higher_order import spread, whole_joins
 from slackwater.tvr.states import State
 from slackwater.tvr.states.rows import RowState
 from slackwater.tvr.states.sums import SumState

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from slackwater.catalog.model import View
 from slackwater.stats.rows import Change
+from slackwater.tvr.methods.divided import Injected
 
 ALIKE, MOST_ALIKE = 2.0, 64.0
 """Sizes up to so many times each other lead to the same decision, at first; and at most."""
@@ -52,8 +53,8 @@ class Keeper:
 
     arrivals: Arrivals | None = None
     """Without one, what is predicted from the past."""
-    joined_parts: bool = True
-    """May parts of joins be kept, or only what a refresh by changes keeps by itself?"""
+    injected: Injected = Injected.ALL
+    """Which parts of joins may be kept, besides what a refresh by changes keeps by itself."""
     everything: bool = False
     """Is every state kept for which there is room, whether it pays or not?"""
     decided: dict[tuple[str, bool], Decision] = field(default_factory=dict)

@@ -126,8 +126,8 @@ class Keeping:
         known = sorted(self.upkeep.known)
         coming = [r.change.rows for r in rows]
         sizes = [*(r.before for r in rows), *coming, *map(stored, known), self.budget]
-        parts = self.upkeep.world.house.keeper.joined_parts
-        how = (anew, self._follows, parts, round(log2(self._serving(anew))))
+        injected = self.upkeep.world.house.keeper.injected
+        how = (anew, self._follows, injected, round(log2(self._serving(anew))))
         changing = tuple(n > 0 for n in coming)
         misses = self.upkeep.world.house.experience.misses(self.upkeep.view.name)
         said = budget_of(self.upkeep.world, self.upkeep.view)

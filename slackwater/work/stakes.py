@@ -16,7 +16,7 @@ from slackwater.catalog.model import Event
 from slackwater.planner.budget import Kept, Operator
 from slackwater.planner.choice import FULL, INCREMENTAL, UNSURE
 from slackwater.planner.cutting import Scene
-from slackwater.planner.outline import MOST_PIVOTS, Candidate, Outline
+from slackwater.planner.outline import Candidate, Outline
 from slackwater.stats.rows import Change, Rows
 from slackwater.tvr import zset
 from slackwater.tvr.maintenance import Maintenance, every_part, keeping
@@ -102,7 +102,7 @@ class Stakes:
         return Outline(
             self.plan,
             scene,
-            pivots=MOST_PIVOTS if house.keeper.joined_parts else (),
+            injected=house.keeper.injected,
             anew_seconds=lambda work: expected.seconds(work, FULL, engine) / unsure,
         )
 

@@ -9,7 +9,7 @@ the columns that anyone reads, is the aggregate that the viewlet transform pushe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from slackwater.algebra.expr import (
@@ -41,11 +41,13 @@ class Part(Project):
 @dataclass(frozen=True)
 class Spread:
     """Nested inner joins, columns left out between them or not, as one: its inputs and conditions,
-    where the columns of the outermost join are in the row of all inputs, and the joins."""
+    where the columns of the outermost join are in the row of all inputs, the joins, and which
+    inputs they join."""
 
     inner: Inner
     places: tuple[int, ...]
     joins: frozenset[Relation]
+    joined: frozenset[tuple[int, ...]]
 
     def read_outside(self, own: set[int]) -> list[int]:
         """Which of an input's, or some inputs', columns are read from outside of them."""
@@ -59,12 +61,15 @@ def spread(join: Join) -> Spread:
     inputs: list[Relation] = []
     conditions: list[Expr] = []
     joins: set[Relation] = set()
+    joined: set[tuple[int, ...]] = set()
 
     def visit(node: Relation) -> list[int]:
         """Where the columns of a node are."""
         if isinstance(node, Join) and node.how == "inner":
-            joins.add(node)
+            first = len(inputs)
             places = [*visit(node.left), *visit(node.right)]
+            joins.add(node)
+            joined.add(tuple(range(first, len(inputs))))
             conditions.extend(remap(c, places.__getitem__) for c in conjuncts(node.condition))
             return places
         if _leaves_columns_out(node):
@@ -75,7 +80,8 @@ def spread(join: Join) -> Spread:
         return list(range(start, start + node.width))
 
     found = tuple(visit(join))
-    return Spread(Inner(tuple(inputs), tuple(conditions)), found, frozenset(joins))
+    inner = Inner(tuple(inputs), tuple(conditions))
+    return Spread(inner, found, frozenset(joins), frozenset(joined))
 
 
 def _leaves_columns_out(node: Relation) -> bool:
@@ -84,6 +90,15 @@ def _leaves_columns_out(node: Relation) -> bool:
         return False
     below = node.input
     return (isinstance(below, Join) and below.how == "inner") or _leaves_columns_out(below)
+
+
+def whole_joins(root: Relation) -> Iterator[Join]:
+    """Inner joins that are not part of a larger one."""
+    seen: set[Relation] = set()
+    for node in reversed(list(root.walk())):  # those above first
+        if isinstance(node, Join) and node.how == "inner" and node not in seen:
+            seen |= spread(node).joins
+            yield node
 
 
 Apart = Callable[[Relation], bool]
@@ -147,9 +162,22 @@ def _around(
 ) -> Project | None:
     """The same around some inputs."""
     found = [_part(whole, part, apart) for part in components(whole.inner, *middle)]
-    if all(not isinstance(r, Part) or r in whole.inner.inputs for r, _ in found):
+    return _together(whole, join, [_part(whole, middle), *found], found)
+
+
+def divided(whole: Spread, join: Join, groups: Iterable[Sequence[int]]) -> Project | None:
+    """An inner join as groups of its inputs: a part for several, and for one that is worth keeping
+    by itself, be it some rows of a stored relation; None where there is none."""
+    pieces = [_part(whole, group, is_joined_or_less) for group in groups]
+    return _together(whole, join, pieces, pieces)
+
+
+def _together(
+    whole: Spread, join: Join, pieces: list[Piece], kept: Iterable[Piece]
+) -> Project | None:
+    """Pieces joined to what a join gives; None where none of those that may be kept is a part."""
+    if all(not isinstance(r, Part) or r in whole.inner.inputs for r, _ in kept):
         return None
-    pieces = [_part(whole, list(middle)), *found]
     joined, places = _joined(pieces, whole.inner.conditions)
     row = columns(joined.schema)
     names = tuple(f.name for f in join.schema)
@@ -180,7 +208,7 @@ def components(inner: Inner, *middle: int) -> Iterator[list[int]]:
         yield sorted(part)
 
 
-def _part(whole: Spread, part: list[int], apart: Apart = _never) -> Piece:
+def _part(whole: Spread, part: Sequence[int], apart: Apart = _never) -> Piece:
     """A part as a relation of its own, with the columns that others read."""
     relation, places = piece(whole.inner, part)
     if len(part) == 1 and not apart(relation):
