@@ -199,6 +199,7 @@ class _Bench:
         ways = (
             Way(ANEW),
             Way("without", ROOM, injected=Injected.NOTHING),
+            Way("materialize", ROOM, injected=Injected.GIVEN),
             Way("with", ROOM),
         )
         queries = self.settings.among(MANY_JOINS)

@@ -18,7 +18,7 @@ TITLES = {
     "budgets": "A change of 1% at parts of the bytes that all states take",
     "prediction": "Expectations that were wrong",
     "deletes": "Changes of 1% of which a part goes",
-    "injected": "With parts of joins to choose from, and without",
+    "injected": "Without parts of joins, with those of the order of the query, with all",
     "cleaning": "Tables cleaned one after the other",
 }
 LEFT, BAR, ROW, WIDTH, HEIGHT = 200, 9, 6, 560, 220

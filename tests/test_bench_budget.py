@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from bench.budget_chart import page
 from bench.budget_trials import ANEW
 from slackwater.cli.app import app
 from slackwater.errors import UserError
+from slackwater.planner.outline import Outline
+from slackwater.stats.cost import KINDS, PRIOR, Model
 from slackwater.stats.rows import Change
+from slackwater.work import experience, stakes
 
 ALL = "unlimited"
 
@@ -49,6 +53,28 @@ def test_wrong_expectations_deletes_and_parts_are_exact() -> None:
     assert len(others) == 5 + 4
     assert [line["going"] for line in told["deletes"]] == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert {line["changes"] for line in told["injected"]} == set(budget.INJECTED)
+
+
+def test_parts_of_joins_in_three_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of q3 meet orders joined with customers, as the query has them; orders of q8 meet what
+    no operator of the query gives."""
+    dear = tuple(1e-4 if kind == "scanned" else 1e-9 for kind in KINDS)
+    model = Model(PRIOR | {("local", "cpu"): dear})
+    monkeypatch.setattr(experience, "Model", lambda: model)
+    monkeypatch.setattr(experience, "fitted", lambda measured: model)
+    monkeypatch.setattr(stakes, "Outline", partial(Outline, least_seconds=0.0))
+    monkeypatch.setattr(budget, "INJECTED", {t: (t,) for t in ("lineitem", "orders")})
+    told = budget.run(budget.Settings(0.01, ("injected",), ("q3", "q8")))
+    assert told["exact"], told["problems"]
+    ways = ["without", "materialize", "with"]
+    kept = {}
+    for line in told["injected"]:
+        assert list(line) == ["query", ANEW, *ways, "changes"]
+        parts = [line[way]["kept"].count("rows of Part") for way in ways]
+        kept[line["query"], line["changes"]] = parts
+    assert kept["q3", "lineitem"] == [0, 1, 1]
+    without, given, every = kept["q8", "orders"]
+    assert without <= given < every
 
 
 def test_what_is_expected_is_told_with_what_goes() -> None:
