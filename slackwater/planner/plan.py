@@ -191,11 +191,12 @@ def plan(
     layout: bool = True,
     without: Collection[str] = (),
 ) -> Plan:
-    """The cheapest plan for a problem, by CPU seconds unless other costs are given, from some
-    methods and whatever rules are added to them, `without` some rules by their names. Of several
-    `engines` ('local', 'spark') each run gets the one that makes the whole cheapest; runs that save
-    less than a statement costs are left out then. With `layout`, runs on Spark are told how the
-    sides of joins meet, and what they save may be spread by the columns that later runs join by."""
+    """The cheapest plan for a problem, by CPU seconds of its own model unless another one or other
+    costs are given, from some methods and whatever rules are added to them, `without` some rules by
+    their names. Of several `engines` ('local', 'spark') each run gets the one that makes the whole
+    cheapest; runs that save less than a statement costs are left out then. With `layout`, runs on
+    Spark are told how the sides of joins meet, and what they save may be spread by the columns that
+    later runs join by."""
     if costs is not None and engines:
         raise UserError(
             "Engines have their own costs, and others were given.",
@@ -205,7 +206,7 @@ def plan(
     rules, rewrites = rules_of(methods, without)
     for rule in more:
         (rules if isinstance(rule, Rule) else rewrites).append(rule)  # type: ignore[arg-type]
-    means = Means(model or Model(), rules, rewrites, costs, speedups, engines, layout)
+    means = Means(model, rules, rewrites, costs, speedups, engines, layout)
     return _made(problem, means, search(problem, means))
 
 

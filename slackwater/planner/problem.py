@@ -19,8 +19,10 @@ from slackwater.algebra.relation import Project, Relation, Scan
 from slackwater.errors import UserError
 from slackwater.planner.existing import Existing
 from slackwater.stats.amounts import Amount
+from slackwater.stats.cost import Model
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.sound import is_finite
+from slackwater.stats.turnover import Turnover
 from slackwater.stats.values import Ignorance, Known, drawn
 from slackwater.tvr.references import NO_PROMISES, Promises
 
@@ -70,6 +72,10 @@ class Problem:
     existing: tuple[Existing, ...] = ()
     done: int = 0
     """So many runs have happened: nothing can be done in them any more."""
+    model: Model = field(default_factory=Model)
+    """What work takes on each engine, by what was measured or as it is believed before that."""
+    turnover: Turnover = field(default_factory=Turnover)
+    """How many rows of the query and of its operators refreshes were seen to change."""
 
     def __post_init__(self) -> None:
         points = len(self.prices)
@@ -168,7 +174,8 @@ class Problem:
         """Some intervals, with the rows of every expression in them."""
         sources = {name: _over(arrival, intervals) for name, arrival in self.seen.items()}
         updated = {s: a.updated for s, a in self.seen.items() if a.updated is not None}
-        return Span(intervals, Estimates(sources, self.known, updated))
+        corrected = self.turnover.corrected(self.query, sources, self.known, updated)
+        return Span(intervals, corrected)
 
 
 def read_columns(relations: Iterable[Relation]) -> dict[str, set[str]]:

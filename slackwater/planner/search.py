@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from slackwater.collecting import held_off
@@ -79,7 +79,7 @@ FAST = Speedups()
 class Means:
     """What a plan is looked for with."""
 
-    model: Model = field(default_factory=Model)
+    model: Model | None = None  # that of the problem
     rules: Sequence[Rule] = _RULES
     rewrites: Sequence[Rewrite] = _REWRITES
     costs: Costs | None = None
@@ -188,12 +188,13 @@ def _assigned(
 
 def _placed(timeline: Timeline, means: Means, before: Before | None) -> Placed:
     problem, wanted = timeline.problem, _wanted(timeline)
+    model = means.model or problem.model
     start = None if before is None else before.start(timeline)
     if means.engines:
-        able = possible(means.engines, means.model, problem.query)
+        able = possible(means.engines, model, problem.query)
         relief = partial(_spared, problem) if means.layout else None
         return placed(timeline, able, wanted, relief, start)
-    costs = means.costs or Seconds(means.model)
+    costs = means.costs or Seconds(model)
     found = solve(timeline, costs, wanted)
     if start is not None:
         again = solve(timeline, costs, wanted, start.kept)

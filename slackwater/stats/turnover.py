@@ -24,6 +24,7 @@ from slackwater.algebra.relation import Relation
 from slackwater.stats.amounts import Amount
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.sound import sound
+from slackwater.stats.updates import Updated
 from slackwater.stats.values import Known
 
 FEW = 1.0
@@ -95,6 +96,24 @@ class Turnover:
         """The rows by which a relation changes; None where nothing was seen of it."""
         factor = self.factor(key, node, now, known)
         return None if factor is None else factor * Estimates(now, known).of(node).change.rows
+
+    def corrected(
+        self, query: Relation, now: Sources, known: Known, updated: Updated | None = None
+    ) -> Estimates:
+        """The rows of every operator of a query, by what was seen where anything was."""
+        found, said = (Estimates(now, known, updated) for _ in range(2))
+        for key, node in _keys(query):
+            factor = self.factor(key, node, now, known) if key in self.seen else None
+            if factor is not None:
+                rows = said.of(node)
+                found.tell(node, Rows(rows.before, rows.change.times(factor)))
+        return found
+
+
+def _keys(query: Relation) -> Iterator[tuple[str, Relation]]:
+    """The operators of a query and, last, its result, each with what stands for it."""
+    yield from ((node.digest(), node) for node in query.walk())
+    yield result(query), query
 
 
 def seen(event: Mapping[str, Any]) -> Iterator[tuple[str, Seen]]:

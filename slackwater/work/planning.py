@@ -34,7 +34,7 @@ def problem(
 ) -> Problem:
     """What a view, or a query's text, reads: as many rows as there are now at the first point,
     unless others are named, then the changes. What is not named stays as it is. What a view keeps
-    exists."""
+    exists. Work takes, and rows change, as refreshes of this warehouse have shown."""
     world = World(house, house.catalog.snapshot(), defining=True)
     view = world.view(query) if world.snapshot.find(query) is not None else None
     written = _written(world, query, view)
@@ -66,7 +66,16 @@ def problem(
         moved = {id for id, arrival in arrivals.items() if arrival.rows != _rows(world, id)}
         existing = tuple(kept_by(world, view, written, moved))
     return Problem(
-        relation, arrivals, tuple(prices), frozenset(due), last_first, known, told, existing
+        relation,
+        arrivals,
+        tuple(prices),
+        frozenset(due),
+        last_first,
+        known,
+        told,
+        existing,
+        model=house.experience.of("").model,
+        turnover=house.experience.turnover(),
     )
 
 
