@@ -19,7 +19,7 @@ from slackwater.stats.values import Known
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.references import Reference
 from slackwater.work.meaning import as_written
-from slackwater.work.pacing import engines, rows_now
+from slackwater.work.pacing import engines
 from slackwater.work.world import World
 
 MOST_PATHS = 8
@@ -52,7 +52,7 @@ def setting(
     world = World(db._house, db.catalog.snapshot(), defining=True)
     inflows = {}
     for table in world.snapshot.tables():
-        rows = rows_now(world, table.id)
+        rows = world.rows(table.id)
         coming = arrivals.rows(table.name) if table.name in arrivals.moving else 0
         inflows[table.id] = Inflow(rows, Change(inserts=coming))
     return Setting(

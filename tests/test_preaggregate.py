@@ -340,13 +340,17 @@ def test_how_many_rows_a_join_gives_is_remembered(
     assert SUMMED_FIRST in laws_of(shops)
 
 
-def test_rows_of_other_peoples_files_are_not_known(shops: Warehouse, tmp_path: Path) -> None:
+def test_rows_of_other_peoples_files_are_known_by_their_footers(
+    shops: Warehouse, tmp_path: Path
+) -> None:
     folder = tmp_path / "landing"
     folder.mkdir()
     pq.write_table(sold(100, 3000), folder / "a.parquet")
     shops.sql(f"CREATE TABLE landed USING parquet OPTIONS (path '{folder}')")
     created(shops, CLERKS.replace("sales", "landed"))
     pq.write_table(sold(10, 1000), folder / "b.parquet")
+    assert SUMMED_FIRST in laws_of(shops)
+    pq.write_table(sold(1000, 1000), folder / "c.parquet")
     assert SUMMED_FIRST not in laws_of(shops)
 
 

@@ -22,7 +22,6 @@ from slackwater.service.told import AT_RISK
 from slackwater.service.words import seconds
 from slackwater.timing import EveryRows
 from slackwater.work.expecting import Expectation, expected
-from slackwater.work.pacing import rows_now
 from slackwater.work.standing import Standing
 from slackwater.work.waiting import base_tables, waiting
 from slackwater.work.world import World
@@ -156,7 +155,7 @@ class Risks:
         """Of the tables, and of what will have changed of each when a view is refreshed."""
         world = self._world()
         tables = base_tables(world, *(found.view for found in group))
-        sizes: dict[object, float] = {t.id: float(rows_now(world, t.id)) for t in tables}
+        sizes: dict[object, float] = {t.id: float(world.rows(t.id)) for t in tables}
         for found in group:
             for id, rows in waiting(world, found.view, found.marks).items():
                 sizes[found.view.id, id] = rows + coming.get(id, 0.0)

@@ -90,8 +90,15 @@ def row_count(folder: str) -> int:
 
 
 def rows_of(found: Iterable[File]) -> int:
-    """The rows of files that were looked at."""
-    return sum(_rows(f.path, f.bytes, f.modified_ns) for f in found)
+    """The rows of files that were looked at, by their footers, each of which is read once."""
+    return sum(map(_rows_of, found))
+
+
+def _rows_of(file: File) -> int:
+    try:
+        return _rows(file.path, file.bytes, file.modified_ns)
+    except FileNotFoundError as error:
+        raise _vanished(f"File '{file.path}'") from error
 
 
 def _rows_at(path: Path) -> int:

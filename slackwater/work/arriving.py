@@ -11,8 +11,6 @@ from slackwater.stats.rows import Change
 from slackwater.tvr.time import CHANGE, NEW
 from slackwater.work.interval import Interval
 
-BYTES_PER_ROW = 40
-"""Of files of others, whose rows are not counted."""
 GUESSED = 0.01
 """The share of each source that is expected to come where nothing has been seen yet."""
 FADING = 0.5
@@ -39,7 +37,7 @@ class LastArrivals:
 
     def rows(self, id: str) -> float:
         """Of a source, now."""
-        return self._count(id, NEW)
+        return float(self.interval.rows(id, NEW))
 
     def _mean(self, id: str, often: bool = False) -> float:
         """Rows by refresh, or how often there were any."""
@@ -54,14 +52,9 @@ class LastArrivals:
         view = self.interval.view
         return [self._waiting(view), *self._before(view)] if view.refreshed_at else []
 
-    def _count(self, id: str, time: str) -> float:
-        external = self.interval.external(id)
-        if external is not None:
-            return sum(f.bytes for f in self.interval.files(external, time)) / BYTES_PER_ROW
-        return float(sum(s.rows for s in self.interval.segments(id, time)))
-
     def _waiting(self, view: View) -> dict[str, float]:
-        return {id: self._count(id, CHANGE) for id in view.depends if id in view.as_of}
+        ids = [id for id in view.depends if id in view.as_of]
+        return {id: float(self.interval.rows(id, CHANGE)) for id in ids}
 
     def _before(self, view: View) -> Iterator[dict[str, float]]:
         """Of earlier refreshes, the newest first; what was there at first did not come."""

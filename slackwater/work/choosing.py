@@ -240,9 +240,9 @@ class _Choosing:
     def _is_small(self) -> bool:
         interval, runner = self._upkeep.interval, self._upkeep.world.house.runner
         sources = self._upkeep.view.depends
-        if runner.placement == "auto" or any(interval.external(id) for id in sources):
+        if runner.placement == "auto":
             return False
-        return sum(s.rows for id in sources for s in interval.segments(id, NEW)) < SMALL
+        return sum(interval.rows(id, NEW) for id in sources) < SMALL
 
     def _by_changes(self) -> tuple[list[Effort], dict[str, Following], Parts]:
         """Following changes, with and without what they are joined with kept; and which parts."""

@@ -25,8 +25,6 @@ from slackwater.work.interval import Interval
 from slackwater.work.turnover import came
 from slackwater.work.upkeep import Following, Upkeep
 
-BYTES_PER_ROW = 40
-"""Of files of others, whose rows are not counted."""
 BY_KEY = 0.7
 """A row that is looked up by its key, among the few that went, takes so much of what it takes to be
 hashed, or to be compared with them and added up."""
@@ -190,15 +188,11 @@ class Costing:
 
     def _stored(self, id: str, time: str) -> float:
         """The rows of a stored relation at a time, or what a state that is not there would have."""
-        external = self._interval.external(id)
-        if external is not None:
-            files = self._interval.files(external, time)
-            return sum(f.bytes for f in files) / BYTES_PER_ROW
         if id in self._states and id not in self._interval.world.snapshot:
             node = self._states[id].node
             self._measure(node)
             return self._estimates.of(node).before
-        return float(sum(s.rows for s in self._interval.segments(id, time)))
+        return float(self._interval.rows(id, time))
 
 
 def _effort(

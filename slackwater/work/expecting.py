@@ -8,11 +8,12 @@ from math import inf
 
 from slackwater.catalog.model import Run, Segment, Table, View
 from slackwater.planner.choice import ENGINES, Candidate, remembered_as
+from slackwater.sources import parquet
 from slackwater.sources.parquet import File
 from slackwater.stats.recall import Expected
 from slackwater.tvr import zset
 from slackwater.tvr.time import OLD
-from slackwater.work.costing import BYTES_PER_ROW, costing
+from slackwater.work.costing import costing
 from slackwater.work.forecast import forecast
 from slackwater.work.house import House
 from slackwater.work.interval import Interval
@@ -21,6 +22,9 @@ from slackwater.work.parts import PACE, every_of, views_of
 from slackwater.work.refreshing import order, ways
 from slackwater.work.upkeep import Upkeep
 from slackwater.work.world import Pending, World
+
+BYTES_PER_ROW = 40
+"""Of rows to come: they are not written yet."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,14 @@ class Foreseen(Interval):
         rows = self._more.get(table.id, 0)
         found = super().files(table, time)
         return found if time == OLD or rows < 1 else (*found, File("", rows * BYTES_PER_ROW, 0, ""))
+
+    def rows(self, id: str, time: str) -> int:
+        """Those there are, and those to come: they have no footer."""
+        table = self.external(id)
+        if table is None:
+            return super().rows(id, time)
+        there = parquet.rows_of(super().files(table, time))
+        return there if time == OLD else there + self._more.get(id, 0)
 
     def _has_changed(self, id: str) -> bool:
         return self._more.get(id, 0) > 0 or super()._has_changed(id)

@@ -19,13 +19,12 @@ class Input:
     """A table, view or part that is read."""
 
     name: str
-    rows: int | None  # None: nobody has counted them
+    rows: int
     bytes: int
 
     def line(self) -> str:
         """For people."""
-        rows = "?" if self.rows is None else f"{self.rows:,}"
-        return f"Input:  {self.name}: {rows} rows, {self.bytes:,} bytes"
+        return f"Input:  {self.name}: {self.rows:,} rows, {self.bytes:,} bytes"
 
 
 @dataclass(frozen=True)

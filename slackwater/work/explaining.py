@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from slackwater.algebra import explain as printer
 from slackwater.algebra.relation import Relation
-from slackwater.catalog.model import Table, View
+from slackwater.catalog.model import View
 from slackwater.errors import UserError
 from slackwater.planner.choice import INCREMENTAL, PLAIN
 from slackwater.sql import bind
@@ -139,12 +139,8 @@ def _unquoted(text: str) -> str:
 def _inputs(world: World, relation: Relation) -> list[Input]:
     found = []
     for scan in dict.fromkeys(relation.scans()):
-        source = world.snapshot.get(scan.source)
-        if isinstance(source, Table) and source.source == "parquet":
-            files = world.files(source)
-            found.append(Input(scan.name, None, sum(f.bytes for f in files)))
-        else:
-            segments = world.segments(scan.source)
-            rows, size = sum(s.rows for s in segments), sum(s.bytes for s in segments)
-            found.append(Input(scan.name, rows, size))
+        table = world.external(scan.source)
+        stored = world.segments(scan.source) if table is None else world.files(table)
+        size = sum(one.bytes for one in stored)
+        found.append(Input(scan.name, world.rows(scan.source), size))
     return found

@@ -44,14 +44,24 @@ class Interval:
 
     def external(self, id: str) -> Table | None:
         """The table of a source whose files are not ours."""
-        if id in self.view.depends:
-            source = self.world.snapshot.get(id)
-            if isinstance(source, Table) and source.source == "parquet":
-                return source
-        return None
+        return self.world.external(id) if id in self.view.depends else None
+
+    def rows(self, id: str, time: str) -> int:
+        """The stored rows of a relation before, after or of the change; at any other time, all.
+        Those of files that are not ours are in their footers."""
+        table = self.external(id)
+        if table is not None:
+            return parquet.rows_of(self.files(table, time))
+        return sum(s.rows for s in self.segments(id, time))
+
+    def bytes(self, id: str) -> int:
+        """How much of a relation there is to read now."""
+        table = self.external(id)
+        stored = self.segments(id, NEW) if table is None else self.files(table, NEW)
+        return sum(one.bytes for one in stored)
 
     def _files(self, table: Table) -> parquet.Changes:
-        before = self.view.as_of[table.id]
+        before = self.view.as_of.get(table.id, ())
         return parquet.compare(before, self.world.files(table), table.name, self.view.name)
 
     def files(self, table: Table, time: str) -> tuple[parquet.File, ...]:

@@ -101,7 +101,7 @@ def _would_serve(kept: bool, changed: Collection[str] | None, expected: Collecti
 
 def _changed(body: Mapping[str, Any], before: Mapping[str, Any]) -> Collection[str] | None:
     """The names of sources that had changed; None where changes could not be followed. Of files of
-    others only their size is known."""
+    others, older events tell only the size."""
     if set(body["reasons"]) - BY_COST:
         return None
     known = before["sources"]

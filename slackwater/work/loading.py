@@ -11,7 +11,7 @@ from slackwater.planner.subplans import cut
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.tvr.normal import normalize
 from slackwater.work.meaning import as_written
-from slackwater.work.pacing import engines, rows_now
+from slackwater.work.pacing import engines
 from slackwater.work.world import World
 
 
@@ -57,5 +57,5 @@ class Loading:
             if isinstance(found, View) and not found.part and found.refreshed_at is None:
                 self.load_view(found)
             else:
-                self._rows[id] = rows_now(self._world, id)
+                self._rows[id] = self._world.rows(id)
         return self._rows[id]

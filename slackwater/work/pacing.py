@@ -22,7 +22,6 @@ from slackwater.planner.reach import nearest_goal
 from slackwater.planner.rounds import Budgets, within_budgets
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
-from slackwater.sources import parquet
 from slackwater.stats.arrival import Arrived, Expected
 from slackwater.stats.outlook import outlook
 from slackwater.stats.rows import Change
@@ -124,14 +123,6 @@ def planned(
     return [
         _Planning(world, now, own, by_rhythm[own], options).paced(ids) for own in sorted(by_rhythm)
     ]
-
-
-def rows_now(world: World, id: str) -> float:
-    """The stored rows of a table or view."""
-    found = world.snapshot.get(id)
-    if isinstance(found, Table) and found.source == "parquet":
-        return float(parquet.rows_of(world.files(found)))
-    return float(sum(s.rows for s in world.segments(id)))
 
 
 def engines(house: House) -> list[str]:
@@ -248,7 +239,7 @@ class _Planning:
         """A table now, and what it may receive in a period: goals are to be kept also when more
         comes than usual, by as much as predictions were off before. Where rows say when results are
         due, no more comes than these."""
-        rows = rows_now(self._world, id)
+        rows = float(self._world.rows(id))
         expected = outlook(self._history(id), self._now, self._period)
         self._expected[id] = expected
         change = expected.change.times(self._part_of_rows) if self._rhythm.rows else expected.change

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from slackwater.algebra.relation import Relation
-from slackwater.catalog.model import Table, View
+from slackwater.catalog.model import View
 from slackwater.errors import UserError, nearest
 from slackwater.planner.existing import Existing
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.sql.tables import unordered
 from slackwater.stats.rows import Change
 from slackwater.tvr.normal import normalize
-from slackwater.work.costing import BYTES_PER_ROW
 from slackwater.work.existing import kept_by
 from slackwater.work.house import House
 from slackwater.work.meaning import definition
@@ -41,7 +40,7 @@ def problem(
     relation = normalize(written)
     read = {scan.source: scan.name for scan in relation.scans()}
     still = (Change(),) * (len(prices) - 1)
-    arrivals = {id: Arrival(_rows(world, id), still) for id in read}
+    arrivals = {id: Arrival(world.rows(id), still) for id in read}
     for name, expected in changes.items():
         id = world.relation(name).id
         if id not in arrivals:
@@ -63,7 +62,7 @@ def problem(
     known, told = house.profiling.known(), promised(world, read)
     existing: tuple[Existing, ...] = ()
     if view is not None:
-        moved = {id for id, arrival in arrivals.items() if arrival.rows != _rows(world, id)}
+        moved = {id for id, arrival in arrivals.items() if arrival.rows != world.rows(id)}
         existing = tuple(kept_by(world, view, written, moved))
     return Problem(
         relation,
@@ -83,10 +82,3 @@ def _written(world: World, query: str, view: View | None) -> Relation:
     if view is not None:
         return definition(world, view)[0]
     return unordered(world.house.bound.bind(query, world.context()))
-
-
-def _rows(world: World, id: str) -> float:
-    source = world.snapshot.get(id)
-    if isinstance(source, Table) and source.source == "parquet":
-        return sum(f.bytes for f in world.files(source)) / BYTES_PER_ROW
-    return float(sum(s.rows for s in world.segments(id)))

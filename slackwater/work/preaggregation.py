@@ -22,7 +22,7 @@ from slackwater.errors import NeedsSpark, UserError
 from slackwater.planner.placement import not_local
 from slackwater.sql import build
 from slackwater.tvr.preaggregate import is_worthwhile
-from slackwater.tvr.time import CHANGE, NEW, OLD, split
+from slackwater.tvr.time import CHANGE, OLD, split
 from slackwater.types import BIGINT, WEIGHT, to_arrow_schema
 from slackwater.work.interval import Interval
 
@@ -49,7 +49,7 @@ class Preaggregation:
         (scan,) = change.scans()
         table, _ = split(scan.source)
         matches = self._matches(state, table)
-        rows = _rows(self._interval.segments(table, CHANGE))
+        rows = self._interval.rows(table, CHANGE)
         if not is_worthwhile(rows, 0, matches, self._fixed):
             return False
         rows, groups = self._counted(change, keys)
@@ -58,18 +58,14 @@ class Preaggregation:
     @cached_property
     def _fixed(self) -> int:
         """By the engine that will do it, as far as one can tell."""
-        size = sum(s.bytes for id in self._interval.view.depends for s in self._all(id))
+        size = sum(map(self._interval.bytes, self._interval.view.depends))
         runner = self._house.runner
         is_large = runner.placement == "auto" and size > runner.query_bytes
         return FIXED_ROWS["spark" if runner.placement == "spark" or is_large else "local"]
 
-    def _all(self, id: str) -> tuple[Segment, ...]:
-        return self._interval.segments(id, NEW)
-
     def _matches(self, state: str, table: str) -> float:
-        """Joined rows per row of a table, remembered until the table has doubled or halved; 0
-        where its rows are not known."""
-        known, rows = self._house.matches, _rows(self._interval.segments(table, OLD))
+        """Joined rows per row of a table, remembered until the table has doubled or halved."""
+        known, rows = self._house.matches, self._interval.rows(table, OLD)
         before, matches = known.get((state, table), (0, 0.0))
         if not before / 2 < rows < before * 2:
             joined = self._joined(self._interval.segments(state, OLD))
@@ -108,10 +104,6 @@ class Preaggregation:
             return 0, 0  # the step itself will tell
         (found,) = batch.to_pylist()
         return found["rows"] or 0, found["groups"]
-
-
-def _rows(segments: tuple[Segment, ...]) -> int:
-    return sum(s.rows for s in segments)
 
 
 def group_counts(change: Relation, keys: tuple[Expr, ...]) -> Relation:

@@ -2,13 +2,15 @@
 what share of the rows their filters keep.
 
 Done after a view was computed in full, on the driver, once; and again when a relation has doubled
-or halved. Counts are sketches: off by a fifth, say, and cheap.
+or halved; in files of others, too. Counts are sketches: off by a fifth, say, and cheap.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from slackwater.engine.inputs import weighted
 from slackwater.engine.local import LocalEngine
 from slackwater.errors import NeedsSpark, SlackwaterError
 from slackwater.planner.placement import is_local_type
+from slackwater.sources import parquet
 from slackwater.stats.profile import Asked, Profile, Profiles, asked_of, deciding_columns
 from slackwater.stats.sound import sound_values
 from slackwater.stats.values import Values
@@ -45,6 +48,36 @@ _LOOKED = pa.schema(
         ("high", pa.float64()),
     ]
 )
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A relation's rows as they lie there: in segments, or in files of others."""
+
+    schema: Schema
+    segments: tuple[Segment, ...] = ()
+    files: tuple[parquet.File, ...] = ()
+
+    @classmethod
+    def of(cls, world: World, id: str) -> _Stored:
+        schema, table = world.snapshot.get(id).schema, world.external(id)
+        if table is not None:
+            return cls(schema, files=world.files(table))
+        return cls(schema, world.snapshot.segments(id))
+
+    @cached_property
+    def rows(self) -> int:
+        return parquet.rows_of(self.files) + sum(s.rows for s in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        return sum(f.bytes for f in self.files) + sum(s.bytes for s in self.segments)
+
+    def text(self, local: LocalEngine) -> str:
+        """What stands for them in FROM."""
+        if self.files:
+            return local.read_paths([f.path for f in self.files], self.schema, weights=False)
+        return weighted(self.segments, self.schema, local.dialect, local.read)
 
 
 class Profiling:
@@ -72,23 +105,36 @@ class Profiling:
     def look(self, world: World, query: Relation, again: bool = False) -> None:
         """Make the profiles of what a query reads, where there are none that serve; `again`: none
         does that is of other rows than there are now."""
-        segments = {s.source: world.snapshot.segments(s.source) for s in query.scans()}
-        if sum(s.rows for own in segments.values() for s in own) < LEAST_ROWS:
+        stored = {s.source: _Stored.of(world, s.source) for s in query.scans()}
+        if sum(own.rows for own in stored.values()) < LEAST_ROWS:
             return
         known, filters = self.known().known, asked_of(query)
         for id, columns in deciding_columns(query).items():
-            rows, size = (sum(getattr(s, n) for s in segments[id]) for n in ("rows", "bytes"))
+            own, rows = stored[id], stored[id].rows
             before = known.get(id, Profile(0))
             serves = before.rows == rows if again else before.serves(rows)
             kept = before if serves else Profile(rows)
             wanted = (columns | set(before.columns)) - set(kept.columns)
             questions = [f for text, f in filters.get(id, {}).items() if text not in kept.shares]
-            if rows and (wanted or questions) and size <= MOST_BYTES:
-                schema = world.snapshot.get(id).schema
-                found = self._looked_at(schema, segments[id], wanted, rows)
-                shares = {**kept.shares, **self._shares(schema, segments[id], questions, rows)}
-                newest = dict(list(shares.items())[-MOST_SHARES:])
-                self._keep(id, Profile(kept.rows, {**kept.columns, **found}, newest))
+            if rows and (wanted or questions) and own.bytes <= MOST_BYTES:
+                found = self._found(own, kept, wanted, questions)
+                if found is not None:
+                    self._keep(id, found)
+
+    def _found(
+        self, stored: _Stored, kept: Profile, wanted: set[str], questions: Sequence[Asked]
+    ) -> Profile | None:
+        """A profile with what was not known; None where files of others are not what they were:
+        they are looked at another time."""
+        try:
+            columns = self._looked_at(stored, wanted)
+            shares = {**kept.shares, **self._shares(stored, questions)}
+        except SlackwaterError:
+            if not stored.files:
+                raise
+            return None
+        newest = dict(list(shares.items())[-MOST_SHARES:])
+        return Profile(kept.rows, {**kept.columns, **columns}, newest)
 
     def _keep(self, id: str, profile: Profile) -> None:
         self._catalog.set_setting(_PREFIX + id, profile.to_json())
@@ -97,28 +143,24 @@ class Profiling:
             self._kept[id] = profile
             self.looks += 1
 
-    def _looked_at(
-        self, schema: Schema, segments: Sequence[Segment], names: set[str], rows: int
-    ) -> dict[str, Values]:
-        fields = [f for f in schema if f.name in names and is_local_type(f.type)]
-        text = weighted(segments, schema, self._local.dialect, self._local.read)
+    def _looked_at(self, stored: _Stored, names: set[str]) -> dict[str, Values]:
+        fields = [f for f in stored.schema if f.name in names and is_local_type(f.type)]
+        text = stored.text(self._local)
         parts = [f"SELECT {i}, {self._looks(f)} FROM {text}" for i, f in enumerate(fields)]
         found = self._local.batches(" UNION ALL ".join(parts), _LOOKED) if parts else ()
         columns = {}
         for batch in found:
             for row in batch.to_pylist():
-                nulls = 1 - row["filled"] / rows
+                nulls = 1 - row["filled"] / stored.rows
                 values = Values(float(row["distinct"]), nulls, row["low"], row["high"])
                 found_out = sound_values(values)  # a column of floats may end in NaN
                 if found_out is not None:
                     columns[fields[row["i"]].name] = found_out
         return columns
 
-    def _shares(
-        self, schema: Schema, segments: Sequence[Segment], filters: Sequence[Asked], rows: int
-    ) -> dict[str, float]:
+    def _shares(self, stored: _Stored, filters: Sequence[Asked]) -> dict[str, float]:
         """What some filters keep; nothing where the local engine cannot tell."""
-        strange = {f.name for f in schema if not is_local_type(f.type)}
+        strange = {f.name for f in stored.schema if not is_local_type(f.type)}
         filters = [f for f in filters if is_portable(f.predicate) and strange.isdisjoint(f.names)]
         if not filters:
             return {}
@@ -127,14 +169,14 @@ class Profiling:
             f"count(*) FILTER (WHERE {dialect.render(f.predicate, [*map(dialect.quote, f.names)])})"
             for f in filters
         ]
-        stored = weighted(segments, schema, dialect, self._local.read)
+        text = stored.text(self._local)
         counted = pa.schema([(f"c{i}", pa.int64()) for i in range(len(counts))])
         try:
-            found = [*self._local.batches(f"SELECT {', '.join(counts)} FROM {stored}", counted)]
+            found = [*self._local.batches(f"SELECT {', '.join(counts)} FROM {text}", counted)]
         except (NeedsSpark, SlackwaterError):
             return {}
         (kept,) = pa.Table.from_batches(found, counted).to_pylist()
-        return {f.text: kept[f"c{i}"] / rows for i, f in enumerate(filters)}
+        return {f.text: kept[f"c{i}"] / stored.rows for i, f in enumerate(filters)}
 
     def _looks(self, field: Field) -> str:
         """What is asked of a column."""

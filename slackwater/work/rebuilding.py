@@ -10,7 +10,6 @@ from slackwater.catalog.model import ChangeOptions, CreateView, Drop, SetForm, V
 from slackwater.tvr.normal import normalize
 from slackwater.work.loading import Loading
 from slackwater.work.meaning import as_written, definition
-from slackwater.work.pacing import rows_now
 from slackwater.work.parts import VIEWS, Forms, changes
 from slackwater.work.plan_report import Made, Rebuild
 from slackwater.work.world import World
@@ -66,4 +65,4 @@ class _Rebuilding:
         assert isinstance(part, View)
         relation, _ = definition(self._world, part)
         views = tuple(part.options.get(VIEWS, "").split("\n"))
-        return Made(id, gist(relation), views, rows_now(self._world, id), 0.0)
+        return Made(id, gist(relation), views, self._world.rows(id), 0.0)

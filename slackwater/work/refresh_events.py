@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from slackwater.catalog.model import Run, Table, View
+from slackwater.catalog.model import Run, View
 from slackwater.planner.steps import StepReport
+from slackwater.sources import parquet
 from slackwater.work.reports import RefreshReport
 from slackwater.work.waiting import marks
 from slackwater.work.world import World
@@ -66,17 +67,24 @@ def _measured(report: RefreshReport) -> dict[str, Any]:
 
 def _sizes(world: World, view: View) -> dict[str, Any]:
     """What each source holds, and how much of it is new."""
-    sizes = {}
-    for id in view.depends:
-        source = world.snapshot.get(id)
-        if isinstance(source, Table) and source.source == "parquet":
-            sizes[source.name] = {"bytes": sum(f.bytes for f in world.files(source))}
-        else:
-            segments = world.segments(id)
-            known = view.as_of.get(id, 0)
-            sizes[source.name] = {
-                "bytes": sum(s.bytes for s in segments),
-                "rows": sum(s.rows for s in segments),
-                "changed_rows": sum(s.rows for s in segments if s.version > known),
-            }
-    return sizes
+    return {world.snapshot.get(id).name: _size(world, view, id) for id in view.depends}
+
+
+def _size(world: World, view: View, id: str) -> dict[str, int]:
+    table = world.external(id)
+    if table is not None:
+        files = world.files(table)
+        seen = {tuple(file) for file in view.as_of.get(id, ())}
+        new = [f for f in files if tuple(f.to_json()) not in seen]
+        return {
+            "bytes": sum(f.bytes for f in files),
+            "rows": parquet.rows_of(files),
+            "changed_rows": parquet.rows_of(new),
+        }
+    segments = world.segments(id)
+    known = view.as_of.get(id, 0)
+    return {
+        "bytes": sum(s.bytes for s in segments),
+        "rows": sum(s.rows for s in segments),
+        "changed_rows": sum(s.rows for s in segments if s.version > known),
+    }

@@ -60,17 +60,8 @@ def _step(size: int) -> int:
 def _sizes(interval: Interval, states: Sequence[str]) -> Iterator[int]:
     """Rows and bytes of what is read, and of its changes."""
     for id in interval.view.depends:
-        table = interval.external(id)
-        if table is not None:
-            yield from (sum(f.bytes for f in interval.files(table, t)) for t in (OLD, CHANGE))
-            continue
-        now = interval.segments(id, NEW)
-        yield sum(s.bytes for s in now)
-        yield sum(s.rows for s in now if s.min_weight < 0)
-        yield from (_rows(interval, id, time) for time in (OLD, CHANGE))
+        yield interval.bytes(id)
+        yield sum(s.rows for s in interval.segments(id, NEW) if s.min_weight < 0)
+        yield from (interval.rows(id, time) for time in (OLD, CHANGE))
     for id in (*sorted(states), interval.view.id):
-        yield _rows(interval, id, OLD)
-
-
-def _rows(interval: Interval, id: str, time: str) -> int:
-    return sum(s.rows for s in interval.segments(id, time))
+        yield interval.rows(id, OLD)

@@ -8,11 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater.algebra.relation import Aggregate, Relation, Scan
 from slackwater.catalog.model import Event, Segment, State, Table, View
 from slackwater.errors import SlackwaterError
 from slackwater.result import Result
-from slackwater.sql.build import count_star
 from slackwater.types import STRING, WEIGHT, Field, quote
 from slackwater.types import from_arrow as from_arrow_type
 from slackwater.work.accounts import Accounts
@@ -139,20 +137,13 @@ def _table_status(house: House, world: World, table: Table) -> dict[str, Any]:
     }
     if table.source == "parquet":
         files = world.files(table)
-        relation = Scan(table.id, table.name, table.schema)
-        count = house.runner.query(_count(relation), world.sources(relation))
-        rows = count.column(0)[0].as_py()
         return entry | {
             "version": table.version,
-            "rows": rows,
+            "rows": world.rows(table.id),
             "bytes": sum(f.bytes for f in files),
             "segments": len(files),
         }
     return entry | {"version": table.version} | _sums(house, world.segments(table.id))
-
-
-def _count(relation: Relation) -> Relation:
-    return Aggregate(relation, (), (count_star(),), ("rows",))
 
 
 def _sums(house: House, segments: tuple[Segment, ...]) -> dict[str, Any]:

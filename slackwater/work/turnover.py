@@ -18,7 +18,6 @@ from slackwater.stats.turnover import result
 from slackwater.tvr.maintenance import Maintenance
 from slackwater.tvr.time import CHANGE, OLD
 from slackwater.work.arrivals import tally
-from slackwater.work.arriving import BYTES_PER_ROW
 from slackwater.work.interval import Interval
 from slackwater.work.world import World
 
@@ -29,13 +28,9 @@ def came(interval: Interval) -> dict[str, Rows]:
 
 
 def _came(interval: Interval, id: str) -> Rows:
-    external = interval.external(id)
-    if external is not None:
-        old, new = (
-            sum(f.bytes for f in interval.files(external, t)) / BYTES_PER_ROW for t in (OLD, CHANGE)
-        )
-        return Rows(old, Change(new))
-    old = float(sum(s.rows for s in interval.segments(id, OLD)))
+    old = float(interval.rows(id, OLD))
+    if interval.external(id) is not None:  # of which rows only come
+        return Rows(old, Change(float(interval.rows(id, CHANGE))))
     return Rows(old, tally("", interval.segments(id, CHANGE)))
 
 

@@ -153,7 +153,7 @@ class Upkeep:
 
     def _changed_rows(self, relation: Relation) -> int:
         sources = {scan.source for scan in relation.scans()}
-        return sum(s.rows for id in sources for s in self.interval.segments(id, CHANGE))
+        return sum(self.interval.rows(id, CHANGE) for id in sources)
 
     def _has_parts(self, join: Join, pivot: int) -> bool:
         form = around(join, pivot)

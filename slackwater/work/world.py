@@ -146,6 +146,18 @@ class World:
         kept = () if id in self.pending.replaced else self.snapshot.segments(id)
         return (*kept, *self.pending.added.get(id, ()))
 
+    def external(self, id: str) -> Table | None:
+        """The table of some id, where its rows are in files that are not ours."""
+        found = self.snapshot.get(id)
+        return found if isinstance(found, Table) and found.source == "parquet" else None
+
+    def rows(self, id: str) -> int:
+        """The stored rows of a table or view, or those that the footers of its files tell."""
+        table = self.external(id)
+        if table is not None:
+            return parquet.rows_of(self.files(table))
+        return sum(s.rows for s in self.segments(id))
+
     def files(self, table: Table) -> tuple[parquet.File, ...]:
         """The files of an external table, looked at once."""
         if table.id not in self._files:
