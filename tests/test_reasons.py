@@ -189,6 +189,58 @@ def test_ways_say_why_they_are_not_gone(db: Warehouse) -> None:
     assert f"        {REASONS['NOT_PLACED_THERE'].rewrite}" in lines
 
 
+OUTER = {
+    "SELECT t.k, u.x FROM t JOIN u ON t.k = u.k": ("NO_OUTER_JOIN", "NO_OUTER_JOIN", ""),
+    "SELECT t.k, u.x FROM t LEFT JOIN u ON t.k = u.k WHERE u.x > 0": (
+        "NO_OUTER_JOIN",
+        "NO_OUTER_JOIN",
+        "",
+    ),
+    "SELECT t.k, u.x FROM t LEFT JOIN u ON t.k = u.k": ("", "", ""),
+    "SELECT u.k, t.x FROM u LEFT JOIN t ON t.k = u.k": (
+        "PADDED_SIDE_UNCHANGED",
+        "PADDED_SIDE_UNCHANGED",
+        "Join left on ",
+    ),
+    "SELECT t.k, u.x FROM u FULL JOIN t ON t.k = u.k": (
+        "NO_LEFT_JOIN_BY_EQUALITY",
+        "",
+        "Join full on ",
+    ),
+    "SELECT t.k, u.x FROM t LEFT JOIN u ON t.k < 2 AND u.k < 3": (
+        "NO_LEFT_JOIN_BY_EQUALITY",
+        "",
+        "Join left on ",
+    ),
+    "SELECT u.k, t.x, w.k AS wk FROM u LEFT JOIN t ON t.k = u.k FULL JOIN w ON w.k = u.k": (
+        "NO_LEFT_JOIN_BY_EQUALITY",
+        "",
+        "Join full on ",
+    ),
+}
+"""Views of which `u` changes: why neither by direct and indirect changes nor in parts."""
+
+
+@pytest.mark.parametrize("query", OUTER)
+def test_why_outer_joins_are_not_followed_by_methods_of_theirs(db: Warehouse, query: str) -> None:
+    ojv, im2, at = OUTER[query]
+    db.sql("CREATE TABLE w (k BIGINT, x BIGINT)")
+    numbers = list(range(20_000))
+    for name in "tuw":
+        db.append(name, pa.table({"k": numbers, "x": numbers}))
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    db.refresh("v")
+    db.sql("INSERT INTO u VALUES (7, 7), (30000, 1)")
+    db.refresh("v")
+    event = next(e for e in db.events("v") if e["kind"] == "refresh")
+    codes = {c["method"]: c["reasons"] for c in event["candidates"] if c["engine"] == "local"}
+    assert (codes["ojv"], codes["im2"]) == ([ojv] if ojv else [], [im2] if im2 else [])
+    told = {w["code"]: w for w in event["why_not"]}
+    assert all(_is_whole(told[code]) for code in {ojv, im2} - {""})
+    assert all(told[code]["at"].startswith(at) for code in {ojv, im2} - {""})
+    assert db.verify("v").equal
+
+
 def test_why_rows_of_files_are_gone(db: Warehouse, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     folder.mkdir()

@@ -115,19 +115,24 @@ def by_direct_and_indirect(
     plan: Maintenance, changes: Callable[[Relation], bool]
 ) -> Maintenance | None:
     """The same with left joins maintained by OJV; None where no right side of them changes."""
-    joins = [node for node in _outer_joins(plan) if ojv.is_for(node) and changes(node.right)]
+    joins = [node for node in padding(plan, changes) if ojv.is_for(node)]
     return replace(plan, laws=dict.fromkeys(joins, ojv.LAWS)) if joins else None
 
 
 def by_parts(plan: Maintenance, changes: Callable[[Relation], bool]) -> Maintenance | None:
     """The same with outer joins maintained by IM-2; None where they pad nothing that changes."""
-    joins = [
+    joins = padding(plan, changes)
+    forms: dict[Relation, Relation] = {join: im2.in_parts(join) for join in joins}
+    return replace(plan, forms={**plan.forms, **forms}) if joins else None
+
+
+def padding(plan: Maintenance, changes: Callable[[Relation], bool]) -> list[Join]:
+    """The outer joins that pad other rows when a side of theirs changes, and one does."""
+    return [
         node
         for node in _outer_joins(plan)
         if changes(node.right) or (node.how == "full" and changes(node.left))
     ]
-    forms: dict[Relation, Relation] = {join: im2.in_parts(join) for join in joins}
-    return replace(plan, forms={**plan.forms, **forms}) if joins else None
 
 
 def _outer_joins(plan: Maintenance) -> list[Join]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from slackwater.algebra.explain import describe
 from slackwater.algebra.relation import Relation
 from slackwater.planner.choice import (
     ENGINES,
@@ -25,7 +26,7 @@ from slackwater.planner.choice import (
 )
 from slackwater.stats.cost import Work
 from slackwater.tvr import zset
-from slackwater.tvr.maintenance import Maintenance
+from slackwater.tvr.maintenance import Maintenance, outer_joins, padding
 from slackwater.tvr.states import State
 from slackwater.tvr.time import NEW
 from slackwater.work.costing import Effort, costing
@@ -138,11 +139,23 @@ class _Choosing:
         if method not in (FULL, PLAIN):
             if self._upkeep.keeping is not None:
                 return ("BUDGET_DECIDES",)
-            none = "NO_PARTS_TO_KEEP" if method == HIGHER_ORDER else "NO_OUTER_JOIN"
-            return ("FEW_ROWS" if only_one else none,)
+            if only_one:
+                return ("FEW_ROWS",)
+            return ("NO_PARTS_TO_KEEP" if method == HIGHER_ORDER else self._no_outer_join(),)
         if not by_cost:
             return ("STATES_ARE_BUILT" if self._impossible else "CHANGES_ARE_FOLLOWED",)
         return ("BUDGET_DECIDES" if choice.following is None else "DEARER_IN_ANY_CASE",)
+
+    def _no_outer_join(self) -> str:
+        """Why a method of outer joins has nothing to do here, and where that is so."""
+        joins = list(outer_joins(self._plan.root))
+        if not joins:
+            return "NO_OUTER_JOIN"
+        code, found = "NO_LEFT_JOIN_BY_EQUALITY", padding(self._plan, self._upkeep.changes)
+        if not found:
+            code, found = "PADDED_SIDE_UNCHANGED", joins
+        self._upkeep.places[code] = "; ".join(map(describe, found))
+        return code
 
     def _planned(self, by_cost: bool) -> Planned:
         if self._is_load:

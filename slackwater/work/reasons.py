@@ -64,8 +64,17 @@ _REFRESHES = {
         "Set refresh = 'full' for a view that is never to follow changes.",
     ),
     "NO_OUTER_JOIN": _Reason(
-        "no outer join pads rows for what changed",
+        "the view needs no outer join",
         "Nothing needs to be done: the view is maintained without.",
+    ),
+    "PADDED_SIDE_UNCHANGED": _Reason(
+        "an outer join pads rows without partners, and no partners have changed",
+        "Nothing needs to be done: rows of the other side come and go with their own padding.",
+    ),
+    "NO_LEFT_JOIN_BY_EQUALITY": _Reason(
+        "direct and indirect changes are told apart in left joins with an equality alone",
+        "Write a LEFT JOIN instead of a FULL JOIN where that serves, and an equality between both "
+        "sides in its condition.",
     ),
     "NO_PARTS_TO_KEEP": _Reason(
         "what changes are joined with is stored already, or nothing is joined",

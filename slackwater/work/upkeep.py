@@ -133,7 +133,11 @@ class Upkeep:
     def by_outer_joins(self, plan: Maintenance, method: str) -> Maintenance | None:
         """The same with outer joins maintained by a method of theirs; None where it is for none."""
         follow = by_direct_and_indirect if method == OJV else by_parts
-        return follow(plan, lambda relation: reads(relation, self.interval.changed))
+        return follow(plan, self.changes)
+
+    def changes(self, relation: Relation) -> bool:
+        """Does it read anything that changed?"""
+        return reads(relation, self.interval.changed)
 
     def id_of(self, node: Relation) -> str:
         """What a state of an operator is stored under."""
