@@ -300,6 +300,7 @@ class _Bench:
             "reasons": list(report.reasons),
             "engine": report.engine,
             "report_seconds": report.seconds,
+            "planning_seconds": report.planning_seconds,
             "steps": [step.to_json() for step in report.steps],
         }
         return _compared(name, placement, share, cost, actual, expected, details)

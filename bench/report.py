@@ -50,6 +50,7 @@ def _size(outcome: Outcome, share: float) -> dict[str, Any]:
         "medians": _over(queries, median),
         "medians_of_changed": _over(queries, median, changed_only=True),
         "lowest": _over(queries, min),
+        "planning_share": {p: _planning_share(queries, p) for p in PLACEMENTS},
     }
 
 
@@ -71,9 +72,22 @@ def _method(samples: Sequence[Sample]) -> dict[str, Any]:
     last = samples[-1]
     told: dict[str, Any] = {n: _median(getattr(cost, n) for cost in costs) for n in COSTS}
     told |= {"rows": last.rows, "exact": _all_exact(samples), **last.details}
+    shares = [s.details["planning_seconds"] / s.details["report_seconds"] for s in _done(samples)]
+    told |= {"planning_share": median(shares)} if shares else {}
     if problems := list(dict.fromkeys(s.problem for s in samples if s.problem)):
         told["problems"] = problems
     return told | {"rounds": [dataclasses.asdict(cost) for cost in costs]}
+
+
+def _done(samples: Sequence[Sample]) -> list[Sample]:
+    """Those of refreshes that had something to do."""
+    return [s for s in samples if s.details.get("mode", "none") != "none"]
+
+
+def _planning_share(queries: Sequence[dict[str, Any]], placement: str) -> float | None:
+    """The median over queries of what choosing a way takes of a refresh that has something to
+    do."""
+    return _median(q[placement].get("planning_share") for q in queries)
 
 
 def _median(values: Iterable[float | None]) -> float | None:

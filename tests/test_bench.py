@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,9 +103,15 @@ def test_a_sweep_measures_each_size_and_the_chosen_one() -> None:
 
 def sample(query: str, method: str, seconds: float, exact: bool = True) -> Sample:
     cost = Cost(seconds, seconds * 2, 1000, 0.0, 0, 0, 1, 0, 1, 1)
-    details = {"mode": "full", "method": "full", "engine": "local"} if method in PLACEMENTS else {}
+    details = _details(seconds) if method in PLACEMENTS else {}
     problem = "" if exact else "different: 1 rows, 2 expected"
     return Sample(query, method, 0.01, cost, 1, exact, problem, details)
+
+
+def _details(seconds: float, share: float = 0.1) -> dict[str, Any]:
+    """Of a refresh, of which planning takes a share."""
+    times = {"report_seconds": seconds, "planning_seconds": seconds * share}
+    return {"mode": "full", "method": "full", "engine": "local", **times}
 
 
 def outcome(scale: float = 1.0, queries: tuple[str, ...] = (), exact: bool = True) -> Outcome:
@@ -148,6 +155,16 @@ def test_medians_of_changed_leave_out_what_had_nothing_to_do() -> None:
     told = report(Outcome(base.settings, (*slow, idle, sample("q3", "auto", 5.0)), base.facts))
     assert told["medians"]["auto"]["latency_ratio"] == 10
     assert told["medians_of_changed"]["auto"]["latency_ratio"] == 6
+
+
+def test_the_share_of_planning_is_a_median_over_what_had_something_to_do() -> None:
+    base = outcome(queries=("q1", "q2", "q3"))
+    own = [s for s in base.samples if (s.query, s.method) not in (("q2", "auto"), ("q3", "auto"))]
+    idle = replace(sample("q2", "auto", 0.1), details=_details(0.1, 1.0) | {"mode": "none"})
+    slow = [replace(sample("q3", "auto", 1.0), details=_details(1.0, s)) for s in (0.2, 0.3, 0.9)]
+    told = report(Outcome(base.settings, (*own, idle, *slow), base.facts))
+    assert told["queries"][2]["auto"]["planning_share"] == pytest.approx(0.3)
+    assert told["planning_share"] == pytest.approx({"spark": 0.1, "auto": 0.2})
 
 
 def test_a_wrong_or_failed_refresh_is_told() -> None:

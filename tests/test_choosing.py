@@ -180,9 +180,8 @@ def test_the_event_lists_every_way_with_its_cost_and_what_it_took(filled: Wareho
     assert sum(step["cpu_seconds"] for step in event["steps"]) > 0
 
 
-def test_ways_are_planned_once_while_about_as_much_waits(
-    filled: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _counted_plans(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """One for each time that the ways of a view are planned."""
     plan, planned = choosing._Choosing._plan_ways, list[bool]()
 
     def counted(self: Any, by_cost: bool) -> Any:
@@ -190,6 +189,13 @@ def test_ways_are_planned_once_while_about_as_much_waits(
         return plan(self, by_cost)
 
     monkeypatch.setattr(choosing._Choosing, "_plan_ways", counted)
+    return planned
+
+
+def test_ways_are_planned_once_while_about_as_much_waits(
+    filled: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = _counted_plans(monkeypatch)
     for i in range(4):
         filled.append("orders", _orders(ROWS + 10 * i, 10))
         filled.refresh("v")
@@ -203,6 +209,33 @@ def test_ways_are_planned_once_while_about_as_much_waits(
     filled.sql("DELETE FROM orders WHERE id < 10")  # rows that go, as none did before
     filled.refresh("v")
     assert len(planned) == 3
+    assert filled.verify("v").equal
+
+
+def test_a_look_at_what_a_view_does_not_read_leaves_its_plans(
+    filled: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = _counted_plans(monkeypatch)
+    filled.sql("CREATE TABLE notes (id BIGINT, kind BIGINT)")
+    numbers = np.arange(20_000)
+    filled.append("notes", pa.table({"id": numbers, "kind": numbers % 9}))
+
+    def looked_at(name: str, query: str) -> int:
+        """How often the view is planned by the refresh after a look for another one."""
+        before = sum(filled._house.profiling.looks.values())
+        filled.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        filled.refresh(name)
+        assert sum(filled._house.profiling.looks.values()) == before + 1
+        filled.append("orders", _orders(ROWS, 10))
+        planned.clear()
+        filled.refresh("v")
+        return len(planned)
+
+    filled.append("orders", _orders(ROWS, 10))
+    filled.refresh("v")
+    assert looked_at("kinds", "SELECT kind, COUNT(*) AS n FROM notes GROUP BY kind") == 0
+    assert looked_at("some", "SELECT id FROM notes WHERE kind > 3") == 0
+    assert looked_at("amounts", "SELECT amount, COUNT(*) AS n FROM orders GROUP BY amount") == 1
     assert filled.verify("v").equal
 
 

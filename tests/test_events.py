@@ -45,6 +45,7 @@ def _is_complete(event: dict[str, Any]) -> None:
         assert set(way["reasons"]) <= event["places"].keys() & REASONS.keys()
     told = {w["code"] for w in [*event["why"], *event["why_not"]]}
     assert told == {*event["reasons"], *(r for c in event["candidates"] for r in c["reasons"])}
+    assert 0 < event["planning_seconds"] <= event["seconds"]
     chosen, measured = event["chosen"], event["measured"]
     if chosen["method"] == NONE:
         assert (event["mode"], measured["cpu_seconds"], event["steps"]) == (NONE, 0, [])

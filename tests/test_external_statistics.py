@@ -210,13 +210,13 @@ def test_they_are_looked_at_again_when_there_are_many_more(db: Warehouse, folder
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT shop, COUNT(*) AS n FROM orders GROUP BY shop")
     db.refresh("v")
     id, profiling = world(db).relation("orders").id, db._house.profiling
-    looks = profiling.looks
+    looks = profiling.looks[id]
     come(folder, "3", ROWS, NEW)
     db.refresh("v", full=True)
-    assert profiling.looks == looks
+    assert profiling.looks[id] == looks
     come(folder, "4", ROWS, 2 * ROWS)
     db.refresh("v", full=True)
-    assert profiling.looks == looks + 1
+    assert profiling.looks[id] == looks + 1
     assert profiling.known().known[id].rows == 3 * ROWS + NEW
 
 

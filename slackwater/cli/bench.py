@@ -222,6 +222,7 @@ def print_report(own: Session, told: dict[str, Any]) -> None:
         own.out.rule(f"{part['change']:.2%} of the orders changed", align="left")
         print_table(own.out, table(*_times(part)))
         print_table(own.out, table(*_work(part)))
+        _print_planning(own, part)
         _print_problems(own, part)
     if told["goals"]:
         lines = [_goal_line(goal) for goal in told["goals"]]
@@ -290,6 +291,13 @@ def _number(value: float | None) -> str:
     from bench.chart import number
 
     return number(value)
+
+
+def _print_planning(own: Session, part: dict[str, Any]) -> None:
+    """What choosing a way takes of a refresh."""
+    for placement, share in part["planning_share"].items():
+        if share is not None:
+            own.out.print(f"{placement}: a median of {share:.0%} of a refresh is planning")
 
 
 def _print_problems(own: Session, part: dict[str, Any]) -> None:

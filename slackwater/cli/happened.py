@@ -12,7 +12,7 @@ from slackwater.work.reasons import Why
 
 def print_events(own: Session, events: list[dict[str, Any]]) -> None:
     """An event a line; `--json` has all there is to know."""
-    names = ("at", "what", "of", "version", "how", "engine", "rows", "seconds")
+    names = ("at", "what", "of", "version", "how", "engine", "rows", "seconds", "planning s")
     costs = ("expected CPU s", "CPU s", "expected s", "run s", "why")
     print_table(own.out, table((*names, *costs), [_event(e) for e in events]))
 
@@ -58,6 +58,7 @@ def _event(event: dict[str, Any]) -> tuple[Any, ...]:
         ", ".join(sorted({str(s["engine"]) for s in steps})),
         _rows(event.get("rows")),
         _seconds(event.get("seconds", event.get("latency_seconds")), 2),
+        _seconds(event.get("planning_seconds")),
         _seconds(chosen.get("cpu_seconds")),
         _seconds(measured.get("cpu_seconds")),
         _seconds(chosen.get("seconds")),

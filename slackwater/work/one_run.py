@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -108,9 +108,13 @@ class OneRun:
         updates: list[Update] = []
         if not self._is_due(view, seen, reasons):
             report, updates = self._left_alone(upkeep)
+            report.planning_seconds = time.perf_counter() - started
         else:
-            done, choice = self._upkept(upkeep, reasons, met)
+            choice, upkept = self._way(upkeep, reasons, met)
+            planned = time.perf_counter()
+            done = upkept()
             updates, report = done.updates, self._report(view, done, choice)
+            report.planning_seconds = planned - started
             report.places = _places(upkeep, report)
             if report.mode == "full":
                 self._queries[view.id] = relation
@@ -155,22 +159,23 @@ class OneRun:
             reasons.append("FULL_BY_OPTION")
         return reasons
 
-    def _upkept(
+    def _way(
         self, upkeep: Upkeep, reasons: list[str], met: dict[str, str]
-    ) -> tuple[Upkept, Choice]:
+    ) -> tuple[Choice, Callable[[], Upkept]]:
+        """How a view is brought up to date, and what does so."""
         view = upkeep.view
         if "NOT_DETERMINISTIC" in met:
             self._refuse_strict(view, reasons)
             choice = only_anew(upkeep, upkeep.query, _always(met, reasons))
-            return upkeep.plain(reasons), choice
+            return choice, lambda: upkeep.plain(reasons)
         if self._option(view) == "full":
             plan = upkeep.maintenance()
             choice = only_anew(upkeep, plan.root, _always(met, reasons))
-            return _recomputed(upkeep, plan, reasons, PLAIN), choice
-        plan, reasons = _planned(upkeep, reasons)
-        choice = self._choice(upkeep, plan, reasons)
+            return choice, lambda: _recomputed(upkeep, plan, reasons, PLAIN)
+        plan, known = _planned(upkeep, reasons)
+        choice = self._choice(upkeep, plan, known)
         upkeep.engine = choice.chosen.engine
-        return upkeep.settled(self._done(upkeep, plan, choice, reasons)), choice
+        return choice, lambda: upkeep.settled(self._done(upkeep, plan, choice, known))
 
     def _choice(self, upkeep: Upkeep, plan: Maintenance, reasons: list[str]) -> Choice:
         by_cost = self._option(upkeep.view) == "auto" and not self._is_read(upkeep.view)

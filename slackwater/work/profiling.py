@@ -8,6 +8,7 @@ or halved; in files of others, too. Counts are sketches: off by a fifth, say, an
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,8 +89,8 @@ class Profiling:
         self._local = local
         self._lock = threading.Lock()
         self._kept: dict[str, Profile] | None = None
-        self.looks = 0
-        """How often something was looked at: what is known changes with it."""
+        self.looks = Counter[str]()
+        """By relation, how often it was looked at: what is known of it changes with that."""
 
     def known(self) -> Profiles:
         """All that there are."""
@@ -141,7 +142,7 @@ class Profiling:
         with self._lock:
             assert self._kept is not None
             self._kept[id] = profile
-            self.looks += 1
+            self.looks[id] += 1
 
     def _looked_at(self, stored: _Stored, names: set[str]) -> dict[str, Values]:
         fields = [f for f in stored.schema if f.name in names and is_local_type(f.type)]

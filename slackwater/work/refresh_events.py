@@ -37,6 +37,7 @@ def body(world: World, run: Run, read_at: str, view: View, report: RefreshReport
         "sources": _sizes(world, view),
         "rows": report.rows,
         "seconds": report.seconds,
+        "planning_seconds": report.planning_seconds,
         "steps": [s.to_json() for s in report.steps],
     }
 

@@ -25,6 +25,7 @@ class RefreshReport:
     reasons: list[str]
     rows: int = 0
     seconds: float = 0.0
+    planning_seconds: float = 0.0  # of them, up to the choice of a way
     steps: list[StepReport] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)  # what was done where, and why
     choice: Choice | None = None  # the ways there were, and what they were expected to cost

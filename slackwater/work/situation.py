@@ -47,7 +47,7 @@ def situation(upkeep: Upkeep, impossible: Sequence[str]) -> Hashable:
         interval.weighted,
         upkeep.relied_on,
         tuple(impossible),
-        upkeep.world.house.profiling.looks,
+        tuple(upkeep.world.house.profiling.looks[id] for id in (*view.depends, view.id)),
         upkeep.world.house.experience.misses(view.name),
         tuple(_step(size) for size in _sizes(interval, [s.id for s in upkeep.known.values()])),
     )
