@@ -298,10 +298,12 @@ class _Bench:
             "mode": report.mode,
             "method": report.method,
             "reasons": list(report.reasons),
+            "why": [why.line for why in report.whys],
             "engine": report.engine,
             "report_seconds": report.seconds,
             "planning_seconds": report.planning_seconds,
             "steps": [step.to_json() for step in report.steps],
+            "state_bytes": _kept_bytes(db, name),
         }
         return _compared(name, placement, share, cost, actual, expected, details)
 
@@ -315,6 +317,14 @@ class _Bench:
 
         packages = ("slackwater", "pyspark", "duckdb", "pyarrow")
         return {"python": platform.python_version()} | {p: version(p) for p in packages}
+
+
+def _kept_bytes(db: slackwater.Warehouse, name: str) -> int:
+    """What the states of a view take."""
+    snapshot = db.catalog.snapshot()
+    view = snapshot.find(name)
+    states = () if view is None else snapshot.states(view.id)
+    return sum(s.bytes for state in states for s in snapshot.segments(state.id))
 
 
 def _compared(

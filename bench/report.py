@@ -14,6 +14,7 @@ from typing import Any
 
 from bench.measure import Cost
 from bench.refresh import METHODS, PLACEMENTS, Outcome, Sample
+from bench.refreshed import refreshed
 
 RATIOS = ("latency_ratio", "cpu_ratio", "local_latency_ratio", "local_cpu_ratio")
 COSTS = tuple(f.name for f in dataclasses.fields(Cost))
@@ -51,7 +52,7 @@ def _size(outcome: Outcome, share: float) -> dict[str, Any]:
         "medians_of_changed": _over(queries, median, changed_only=True),
         "lowest": _over(queries, min),
         "planning_share": {p: _planning_share(queries, p) for p in PLACEMENTS},
-    }
+    } | refreshed(samples)
 
 
 def _query(name: str, samples: Sequence[Sample]) -> dict[str, Any]:

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import slackwater
@@ -23,9 +25,13 @@ from bench.refresh import METHODS, PLACEMENTS, SWEEP, Outcome, Sample, Settings,
 from bench.report import RATIOS, is_exact, report
 from slackwater.cli import exits
 from slackwater.cli.app import app
+from slackwater.cli.bench import print_report
+from slackwater.cli.context import Session
+from slackwater.cli.output import size
 from slackwater.engine.spark import SparkEngine
 from slackwater.errors import UserError
 from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
+from slackwater.work.reasons import why
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -167,6 +173,61 @@ def test_the_share_of_planning_is_a_median_over_what_had_something_to_do() -> No
     assert told["planning_share"] == pytest.approx({"spark": 0.1, "auto": 0.2})
 
 
+def _refresh(query: str, method: str, states: int, *reasons: str) -> Sample:
+    mode = method if method in ("none", INCREMENTAL) else "full"
+    mode = "incremental" if method == HIGHER_ORDER else mode
+    told = {"mode": mode, "method": method, "reasons": list(reasons), "state_bytes": states}
+    told["why"] = [why(code, "Scan orders").line for code in reasons]
+    made = sample(query, "auto", 1.0)
+    return replace(made, details=made.details | told)
+
+
+@pytest.fixture
+def by_methods() -> dict[str, Any]:
+    """A report of refreshes by several methods, one query in two rounds."""
+    base = outcome(queries=("q1", "q2", "q3", "q4", "q5", "q6"))
+    others = [s for s in base.samples if s.method != "auto"]
+    own = [
+        _refresh("q1", INCREMENTAL, 1_000_000),
+        _refresh("q2", "none", 0),
+        _refresh("q3", HIGHER_ORDER, 3_000_000),
+        _refresh("q4", INCREMENTAL, 10),
+        _refresh("q4", PLAIN, 20, "CHANGE_TOO_LARGE"),
+        _refresh("q5", FULL, 30, "FULL_BY_OPTION"),
+        Sample("q6", "auto", 0.01, exact=False, problem="[X] no"),
+    ]
+    return report(Outcome(base.settings, (*others, *own), base.facts))
+
+
+def test_methods_fallbacks_and_states_are_told_by_placement(by_methods: dict[str, Any]) -> None:
+    assert by_methods["methods"]["auto"] == {
+        INCREMENTAL: ["q1", "q4"],
+        HIGHER_ORDER: ["q3"],
+        FULL: ["q5"],
+        PLAIN: ["q4"],
+        "none": ["q2"],
+        "failed": ["q6"],
+    }
+    assert by_methods["methods"]["spark"] == {FULL: ["q1", "q2", "q3", "q4", "q5", "q6"]}
+    (fallback,) = by_methods["fallbacks"]["auto"]  # q5 is to be computed anew
+    assert (fallback["query"], fallback["method"]) == ("q4", PLAIN)
+    assert fallback["reasons"] == ["CHANGE_TOO_LARGE"]
+    assert fallback["why"] == [why("CHANGE_TOO_LARGE", "Scan orders").line]
+    kept = {"q1": 1_000_000, "q2": 0, "q3": 3_000_000, "q4": 20, "q5": 30}
+    assert by_methods["state_bytes"]["auto"] == kept
+
+
+def test_they_are_printed(by_methods: dict[str, Any]) -> None:
+    out = Console(file=StringIO(), width=400)
+    print_report(Session("", out=out), by_methods)
+    told = out.file.getvalue()  # type: ignore[attr-defined]
+    line = why("CHANGE_TOO_LARGE", "Scan orders").line
+    assert f"auto: q4 was computed anew ({PLAIN}): {line}" in told
+    (methods,) = (row for row in told.splitlines() if "q1, q4" in row)
+    assert all(cell in methods for cell in ("auto", INCREMENTAL, size(1_000_020)))
+    assert "a median of 10% of a refresh is planning" in told
+
+
 def test_a_wrong_or_failed_refresh_is_told() -> None:
     assert not is_exact(report(outcome(queries=("q1",), exact=False)))
     base = outcome(queries=("q1",))
@@ -213,6 +274,9 @@ def test_all_ways_of_computing_are_exact(spark: SparkSession, tmp_path: Path) ->
         for placement in PLACEMENTS:
             assert query[placement]["mode"] in MODES
             assert query[placement]["method"] in TAKEN
+            assert query["query"] in told["methods"][placement][query[placement]["method"]]
+            assert 0 < query[placement]["planning_share"] < 1
+            assert told["state_bytes"][placement][query["query"]] >= 0
             assert all(query[placement][ratio] > 0 for ratio in RATIOS)
         assert query["recompute_spark"]["jobs"] > 0
         assert query["spark"]["executions"] > 0

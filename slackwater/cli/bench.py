@@ -222,6 +222,8 @@ def print_report(own: Session, told: dict[str, Any]) -> None:
         own.out.rule(f"{part['change']:.2%} of the orders changed", align="left")
         print_table(own.out, table(*_times(part)))
         print_table(own.out, table(*_work(part)))
+        print_table(own.out, table(*_methods(part)))
+        _print_fallbacks(own, part)
         _print_planning(own, part)
         _print_problems(own, part)
     if told["goals"]:
@@ -265,7 +267,8 @@ def _work(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
     columns = ["query", "recompute: Spark read", "jobs/stages", "local read"]
     for placement in ("spark", "auto"):
-        columns += [f"{placement}: method", "engine", "read", "executions/jobs/stages"]
+        columns += [f"{placement}: method", "engine", "read", "states"]
+        columns += ["executions/jobs/stages"]
     rows = []
     for query in part["queries"]:
         anew, number = query["recompute_spark"], int(query["query"][1:])
@@ -274,6 +277,7 @@ def _work(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
         for placement in ("spark", "auto"):
             own = query[placement]
             line += [own.get("method", "failed"), own.get("engine", ""), _size(own["bytes_read"])]
+            line.append(_size(own.get("state_bytes")))
             line.append(_counts(own, "executions", "jobs", "stages"))
         rows.append([*line, f"{THESIS_JOBS[number]}/{THESIS_STAGES[number]}"])
     return [*columns, "DBToaster on Spark: jobs/stages"], rows
@@ -291,6 +295,25 @@ def _number(value: float | None) -> str:
     from bench.chart import number
 
     return number(value)
+
+
+def _methods(part: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Which queries were refreshed by which method, and what these keep for it."""
+    rows = []
+    for placement, methods in part["methods"].items():
+        kept = part["state_bytes"][placement]
+        for method, queries in methods.items():
+            states = _size(sum(kept.get(query, 0) for query in queries))
+            rows.append([placement, method, len(queries), ", ".join(queries), states])
+    return ["placement", "method", "views", "queries", "states"], rows
+
+
+def _print_fallbacks(own: Session, part: dict[str, Any]) -> None:
+    """What was computed anew though changes could have been followed."""
+    for placement, fallbacks in part["fallbacks"].items():
+        for one in fallbacks:
+            what = f"{placement}: {one['query']} was computed anew ({one['method']})"
+            own.out.print(f"{what}: {'; '.join(one['why'])}", markup=False)
 
 
 def _print_planning(own: Session, part: dict[str, Any]) -> None:
