@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.chart import STYLE, number
 
-COLORS = ("#2b6cb0", "#d9822b", "#3a9d5d", "#8a5cb8", "#b0413e", "#8a8a8a")
+COLORS = ("#2b6cb0", "#d9822b", "#3a9d5d", "#8a5cb8", "#b0413e", "#8a8a8a", "#c7a12b", "#5c7f8a")
 WIDTH, HEIGHT, LEFT, TOP = 260, 160, 46, 18
 
 
@@ -41,7 +41,7 @@ def whole(title: str, body: str) -> str:
 def legend(names: Sequence[str]) -> str:
     """Which colour is whose."""
     return "".join(
-        f'<span class="key" style="background:{COLORS[i]}"></span>{html.escape(name)}'
+        f'<span class="key" style="background:{COLORS[i % len(COLORS)]}"></span>{html.escape(name)}'
         for i, name in enumerate(names)
     )
 

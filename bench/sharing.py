@@ -1,6 +1,6 @@
 """`slackwater bench sharing`: many queries with goals of their own, shared or not (003; 000, 4.4).
 
-All rows come evenly until all results are due. Five approaches find out who shares what, and at
+All rows come evenly until all results are due. Several approaches find out who shares what, and at
 which paces, by the same costs. What counts is the CPU time of everything, and by how much results
 miss their goal: the query's constraint times the latency of one run of it alone at the due time.
 """
@@ -9,24 +9,33 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench import corpus, missing
 from bench.arrivals import Arrivals, even, load
-from bench.pacing import Pacing, relations, setting, tables_of
-from bench.progress import BATCH, Course, Piece, Progress
+from bench.pacing import relations, setting, tables_of
+from bench.progress import BATCH, Course, Progress
+from bench.sharing_approaches import (
+    APPROACHES,
+    AT_ONCE,
+    OURS,
+    PACES,
+    SHARED_AT_ONCE,
+    Approach,
+    Asked,
+    Plans,
+    chosen,
+    plans,
+)
 from bench.sharing_sets import SETS, Case
 from bench.warming import Learned, Opening, warm
-from slackwater.algebra.relation import Relation
-from slackwater.planner.decomposition import Decomposition, Shared
+from slackwater.errors import UserError, nearest
+from slackwater.planner.decomposition import Decomposition
 from slackwater.planner.pace import Goal
-from slackwater.planner.simulation import Setting
-from slackwater.planner.subplans import Subplan, is_subplan, number_of
 
-OURS = "shared, split where cheaper"
 PAPER = {"unshared, one pace": 0.605, "unshared": 0.801, "shared, one pace": 0.341}
 """iShare's CPU seconds as a share of each baseline's, with random constraints (000, 4.4.3)."""
 SEARCH_SECONDS, PAPER_SEARCH_SECONDS = 3.0, 25.6
@@ -43,7 +52,8 @@ class Settings:
     sharing: str = ""
     """'on' or 'off': only approaches that share, or do not."""
     paces: str = ""
-    """'uniform' or 'subplans': only approaches with one pace, or with one for each subplan."""
+    """'none', 'uniform' or 'subplans': only approaches that run nothing early, have one pace, or
+    have one for each subplan."""
     most: int = 20
     seeds: int = 3
     constraints: tuple[float, ...] = (1.0, 0.5, 0.2, 0.1)
@@ -53,6 +63,16 @@ class Settings:
     data: Path | None = None
     spark: Any = None
     spark_master: str = "local[*]"
+
+    def __post_init__(self) -> None:
+        asked = (self.sets, SETS), ((self.sharing,), ("on", "off")), ((self.paces,), PACES)
+        for given, known in asked:
+            if unknown := [name for name in given if name and name not in known]:
+                raise UserError(
+                    f"'{unknown[0]}' is not known.",
+                    code="BAD_OPTION",
+                    hint=nearest(unknown[0], known),
+                )
 
     def opening(self) -> Opening:
         """Where warehouses are."""
@@ -66,67 +86,7 @@ class Settings:
 
     def approaches(self) -> dict[str, Approach]:
         """Those that the switches leave."""
-        wanted = {"": (False, True), "on": (True,), "off": (False,)}[self.sharing]
-        return {
-            name: way
-            for name, way in APPROACHES.items()
-            if name.startswith("shared") in wanted
-            and self.paces in ("", "uniform" if "one pace" in name else "subplans")
-        }
-
-
-# -- approaches
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Queries, what they are run in, and what is wanted."""
-
-    queries: Mapping[str, Relation]
-    setting: Setting
-    goals: Mapping[str, Goal]
-    most: int
-
-
-Approach = Callable[[Asked], Sequence[Piece]]
-
-
-def _alone(mode: str) -> Approach:
-    """Each query by itself."""
-
-    def planned(asked: Asked) -> Sequence[Piece]:
-        found = []
-        for name, query in asked.queries.items():
-            pacing = Pacing(name, query, asked.setting, asked.most)
-            share = asked.goals[name].share or 1.0
-            found.append(pacing.piece(pacing.found(mode, Goal(share * pacing.batch()))))
-        return found
-
-    return planned
-
-
-def _one_pace(asked: Asked) -> Sequence[Piece]:
-    """Everything shared, and one pace for all that have anything in common: the best of all."""
-    own = Decomposition(asked.queries, asked.setting, asked.goals, "uniform", asked.most).together
-    found = own.search.exhaustive(range(1, asked.most + 1))
-    return [Piece(own.dag, found)]
-
-
-def _decomposed(chosen: Callable[[Decomposition], Shared]) -> Approach:
-    def planned(asked: Asked) -> Sequence[Piece]:
-        own = chosen(Decomposition(asked.queries, asked.setting, asked.goals, most=asked.most))
-        return [Piece(own.dag, own.found)]
-
-    return planned
-
-
-APPROACHES: dict[str, Approach] = {
-    "unshared, one pace": _alone("uniform"),
-    "unshared": _alone("subplans"),
-    "shared, one pace": _one_pace,
-    "shared, never split": _decomposed(lambda d: d.together),
-    OURS: _decomposed(Decomposition.best),
-}
+        return chosen(self.sharing, self.paces)
 
 
 # -- measuring
@@ -145,7 +105,7 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
         say(case.name, i, len(cases) + 1)
         lines += measured(settings, files, learned, case)
     told = {"sf": settings.scale, "most": settings.most, "engine": settings.engine}
-    told |= {"lines": lines, "ratios": list(ratios(lines))}
+    told |= {"lines": lines, "ratios": list(ratios(lines)), "at_once": list(at_once(lines))}
     told |= {"by_constraint": list(missing.by_constraint(lines)), "noise": missing.noise(lines)}
     if settings.searching:
         told["search"] = searched(settings, files, learned)
@@ -167,8 +127,10 @@ def measured(
         courses: dict[Plans, Course] = {}
         own: dict[str, Course] = {}
         for name, way in settings.approaches().items():
+            if len(queries) > way.most_queries:
+                continue
             begun = time.perf_counter()
-            pieces = way(asked)
+            pieces = way.plan(asked)
             seconds[name] = time.perf_counter() - begun
             made = Course(f"c{len(courses)}", pieces)
             own[name] = courses.setdefault(plans(pieces), made)
@@ -180,34 +142,6 @@ def measured(
         | {"planning_seconds": seconds[name], "measured_as": first[course.name]}
         for name, course in own.items()
     ]
-
-
-Plans = frozenset[tuple[str, frozenset[Any]]]
-"""By query, its subplans: what each gives, for whom, and the paces of what it reads."""
-
-
-def plans(pieces: Sequence[Piece]) -> Plans:
-    """What is run how often for whom. Where nothing of a query is run early or shared, it does not
-    matter how it is cut."""
-    found = []
-    for piece in pieces:
-        for query in piece.dag.roots:
-            own = [_subplan(piece, s) for s in piece.dag.of(query)]
-            waits = all(pace == 1 for _, _, paces in own for _, pace in paces)
-            alone = all(queries == {query} for _, queries, _ in own)
-            found.append((query, frozenset[Any]() if waits and alone else frozenset(own)))
-    return frozenset(found)
-
-
-def _subplan(piece: Piece, subplan: Subplan) -> tuple[str, frozenset[str], frozenset[Any]]:
-    def read(source: str) -> str:
-        known = is_subplan(source)
-        return piece.dag.expanded(number_of(source)).digest() if known else source
-
-    number = subplan.number
-    paces = {(read(s), pace) for (n, s), pace in piece.found.paces.items() if n == number}
-    digest = piece.dag.expanded(number).digest()
-    return digest, frozenset(subplan.queries), frozenset(paces)
 
 
 def line(case: Case, name: str, course: Course, batch: Course) -> dict[str, Any]:
@@ -240,7 +174,7 @@ def ratios(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         by_name = {name: [line for line in own if line["approach"] == name] for name in APPROACHES}
         ours = by_name[OURS]
         for name, theirs in by_name.items():
-            if not ours or not theirs or name == OURS:
+            if not ours or not theirs or name in (OURS, AT_ONCE, SHARED_AT_ONCE):
                 continue
             yield {
                 "set": kind,
@@ -253,6 +187,19 @@ def ratios(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 ),
                 "queries": _sum(ours, "queries"),
             }
+
+
+def at_once(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Figure 10, by set: the CPU of everything in one batch at the due time, shared and not."""
+    for kind in dict.fromkeys(line["set"] for line in lines):
+        own = [line for line in lines if line["set"] == kind]
+        shared, unshared = (
+            _sum([line for line in own if line["approach"] == name], "cpu_seconds")
+            for name in (SHARED_AT_ONCE, AT_ONCE)
+        )
+        if shared and unshared:
+            told = {"set": kind, "shared": shared, "unshared": unshared}
+            yield told | {"cpu_ratio": shared / unshared}
 
 
 def _sum(lines: Sequence[dict[str, Any]], what: str) -> float:

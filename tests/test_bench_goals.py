@@ -26,11 +26,13 @@ from bench import (
 from bench.arrivals import Arrivals, burst, even
 from bench.goals_chart import day_page, page, sharing_page
 from bench.progress import Course, Piece
-from bench.sharing_sets import SETS, TEN
+from bench.sharing_approaches import Asked
+from bench.sharing_sets import PAIRS, SETS, TEN
 from slackwater.algebra.relation import Distinct, Scan
 from slackwater.cli.app import app
 from slackwater.cli.bench_sharing import _days
-from slackwater.planner.pace import Found
+from slackwater.errors import UserError
+from slackwater.planner.pace import Found, Goal
 from slackwater.planner.subplans import cut
 from slackwater.types import BIGINT, Field
 
@@ -102,6 +104,7 @@ def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:
         assert same["latency_seconds"] == line["latency_seconds"]
         assert same["cpu_seconds"] == line["cpu_seconds"]
     assert {r["set"] for r in told["ratios"]} == {"pair C"}
+    assert {r["against"] for r in told["ratios"]}.isdisjoint({sharing.OURS, sharing.AT_ONCE})
     asked = [(line["approach"], line["constraint"]) for line in told["by_constraint"]]
     assert asked == [(name, share) for name in sharing.APPROACHES for share in (1.0, 0.5)]
     for line in told["lines"]:
@@ -109,6 +112,25 @@ def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:
         assert sum(entry["missed"] for entry in own) == line["missed"]
         assert line["missed_beyond_noise"] <= line["missed"] <= line["queries"]
     assert told["noise"]["measured"] == sum(len(line["noise"]) for line in told["lines"])
+    assert "<svg" in sharing_page(told)
+
+
+def test_one_batch_is_measured_shared_and_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing_sets, "TEN", ("q14", "q19"))
+    settings = sharing.Settings(
+        0.01, ("ten",), paces="none", constraints=(1.0,), most=2, searching=False
+    )
+    told = sharing.run(settings)
+    assert told["exact"], told["problems"]
+    apart, together = told["lines"]
+    assert (apart["approach"], together["approach"]) == (sharing.AT_ONCE, sharing.SHARED_AT_ONCE)
+    assert (apart["parts"], together["parts"]) == (0, 1)
+    assert apart["runs"] == together["runs"] == 0
+    assert apart["early_cpu_seconds"] == together["early_cpu_seconds"] == 0
+    assert told["ratios"] == []
+    (once,) = told["at_once"]
+    assert (once["shared"], once["unshared"]) == (together["cpu_seconds"], apart["cpu_seconds"])
+    assert once["cpu_ratio"] == pytest.approx(once["shared"] / once["unshared"])
     assert "<svg" in sharing_page(told)
 
 
@@ -184,6 +206,25 @@ def test_switches_choose_approaches() -> None:
     chosen = sharing.Settings(sharing="off", paces="uniform").approaches()
     assert list(chosen) == ["unshared, one pace"]
     assert list(sharing.Settings(sharing="on").approaches())[-1] == sharing.OURS
+    once = sharing.Settings(paces="none").approaches()
+    assert list(once) == [sharing.AT_ONCE, sharing.SHARED_AT_ONCE]
+    for wrong in ({"sharing": "perhaps"}, {"paces": "slow"}, {"sets": ("eleven",)}):
+        with pytest.raises(UserError, match="is not known"):
+            sharing.Settings(**wrong)
+
+
+def test_the_best_of_all_splits_is_looked_for_among_few_queries() -> None:
+    ways = sharing.APPROACHES
+    (best,) = (way for name, way in ways.items() if "all splits" in name)
+    own = search.catalogue(1.0)
+    names = {"pair": PAIRS["A"], "four": TEN[:4]}
+    for queries in names.values():
+        few = {name: own.queries[name] for name in queries}
+        asked = Asked(few, own.setting, {name: Goal(share=0.1) for name in few}, 3)
+        (split,), (ours,) = best.plan(asked), ways[sharing.OURS].plan(asked)
+        assert set(split.dag.roots) == set(few)
+        assert split.found.total <= ours.found.total * 1.01
+    assert best.most_queries < len(own.queries)
 
 
 def test_sets_are_those_of_the_paper() -> None:

@@ -22,7 +22,7 @@ def sharing(
         str, typer.Option("--set", help="random, uniform, ten, twenty, pairs; all when not given.")
     ] = "",
     sharing: Annotated[str, typer.Option(help="on or off; both when not given.")] = "",
-    paces: Annotated[str, typer.Option(help="uniform or subplans; both when not given.")] = "",
+    paces: Annotated[str, typer.Option(help="none, uniform or subplans; all when not given.")] = "",
     constraints: Annotated[
         str, typer.Option(help="Shares of each query's own run at the due time.")
     ] = "1.0,0.5,0.2,0.1",
@@ -65,6 +65,11 @@ def sharing(
 def _print_sharing(own: Session, told: dict[str, Any]) -> None:
     print_table(own.out, table(*_shared(told["lines"])))
     print_table(own.out, table(*_shared_ratios(told["ratios"])))
+    for line in told["at_once"]:
+        own.out.print(
+            f"In one batch at the due time, {line['set']}: shared {line['shared']:.2f} CPU s, "
+            f"unshared {line['unshared']:.2f}, {line['cpu_ratio']:.1%}"
+        )
     print_table(own.out, table(*_missed(told["by_constraint"])))
     own.out.print(_noise(told["noise"]))
     if "search" in told:
