@@ -10,14 +10,15 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import corpus, missing
+from bench import corpus, missing, sharing_tuned
 from bench.arrivals import Arrivals, even, load
 from bench.pacing import relations, setting, tables_of
-from bench.progress import BATCH, Course, Progress
+from bench.progress import BATCH, Course, Piece, Progress
 from bench.sharing_approaches import (
     APPROACHES,
     AT_ONCE,
@@ -31,6 +32,7 @@ from bench.sharing_approaches import (
     plans,
 )
 from bench.sharing_sets import SETS, Case
+from bench.sharing_tuned import Shares, Wanted
 from bench.warming import Learned, Opening, warm
 from slackwater.errors import UserError, nearest
 from slackwater.planner.decomposition import Decomposition
@@ -57,6 +59,8 @@ class Settings:
     most: int = 20
     seeds: int = 3
     constraints: tuple[float, ...] = (1.0, 0.5, 0.2, 0.1)
+    tries: int = 1
+    """So often a set is planned and measured until what was measured meets its goals."""
     searching: bool = True
     engine: str = "local"
     seed: int = 7
@@ -101,39 +105,51 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
     say("warming up", 0, len(cases) + 1)
     learned = warm(settings.opening(), files, texts)
     lines: list[dict[str, Any]] = []
+    tuned: list[dict[str, Any]] = []
     for i, case in enumerate(cases, 1):
         say(case.name, i, len(cases) + 1)
-        lines += measured(settings, files, learned, case)
+        found = measured(settings, files, learned, case)
+        lines += found
+        if settings.tries > 1:
+            again = partial(measured, settings, files, learned, case)
+            tuned += sharing_tuned.tuned(found, again, settings.tries)
     told = {"sf": settings.scale, "most": settings.most, "engine": settings.engine}
     told |= {"lines": lines, "ratios": list(ratios(lines)), "at_once": list(at_once(lines))}
     told |= {"by_constraint": list(missing.by_constraint(lines)), "noise": missing.noise(lines)}
+    if tuned:
+        told |= {"tuned": tuned, "tuned_ratios": list(sharing_tuned.ratios(tuned))}
     if settings.searching:
         told["search"] = searched(settings, files, learned)
-    problems = list(dict.fromkeys(p for line in lines for p in line["problems"]))
+    problems = list(dict.fromkeys(p for line in (*lines, *tuned) for p in line["problems"]))
     return told | {"exact": not problems, "problems": problems}
 
 
 def measured(
-    settings: Settings, files: dict[str, Path], learned: Learned, case: Case
+    settings: Settings,
+    files: dict[str, Path],
+    learned: Learned,
+    case: Case,
+    wanted: Wanted | None = None,
 ) -> list[dict[str, Any]]:
-    """All approaches on one set, in one warehouse."""
+    """All approaches on one set, in one warehouse; of some that are asked for other shares than
+    before, those alone that find other plans for it."""
     with settings.opening().opened() as db:
         load(db, files, tuple(files))
         queries = relations(db, case.texts)
         arrivals = Arrivals(files, tables_of(db, queries), even(settings.most))
-        goals = {name: Goal(share=share) for name, share in case.constraints.items()}
-        asked = Asked(queries, setting(db, arrivals, learned), goals, settings.most)
+        asked = Asked(queries, setting(db, arrivals, learned), {}, settings.most)
         batch, seconds = Course(BATCH), {}
         courses: dict[Plans, Course] = {}
         own: dict[str, Course] = {}
-        for name, way in settings.approaches().items():
-            if len(queries) > way.most_queries:
-                continue
+        for name, before, shares in _asked(settings, case, wanted):
             begun = time.perf_counter()
-            pieces = way.plan(asked)
+            pieces = _pieces(name, asked, shares)
             seconds[name] = time.perf_counter() - begun
-            made = Course(f"c{len(courses)}", pieces)
-            own[name] = courses.setdefault(plans(pieces), made)
+            if before is None or plans(pieces) != plans(_pieces(name, asked, before)):
+                made = Course(f"c{len(courses)}", pieces)
+                own[name] = courses.setdefault(plans(pieces), made)
+        if not own:
+            return []
         learned.teach(db)
         Progress(db, case.texts, [batch, *courses.values()]).run(arrivals)
     first = {course.name: name for name, course in reversed(own.items())}
@@ -142,6 +158,22 @@ def measured(
         | {"planning_seconds": seconds[name], "measured_as": first[course.name]}
         for name, course in own.items()
     ]
+
+
+def _asked(
+    settings: Settings, case: Case, wanted: Wanted | None
+) -> Iterator[tuple[str, Shares | None, Shares]]:
+    """Approaches that the set is not too large for, what was asked for before, and what is now."""
+    for name, way in settings.approaches().items():
+        if wanted is None and len(case.texts) <= way.most_queries:
+            yield name, None, case.constraints
+        elif wanted is not None and name in wanted:
+            yield name, *wanted[name]
+
+
+def _pieces(name: str, asked: Asked, shares: Shares) -> Sequence[Piece]:
+    goals = {query: Goal(share=share) for query, share in shares.items()}
+    return APPROACHES[name].plan(replace(asked, goals=goals))
 
 
 def line(case: Case, name: str, course: Course, batch: Course) -> dict[str, Any]:
