@@ -1,4 +1,5 @@
-"""The figures of `slackwater bench goals` and `sharing` as one HTML page that loads nothing.
+"""The figures of `slackwater bench goals`, `sharing`, `search` and `day` as HTML pages that load
+nothing.
 
 Points of latency against additional CPU time, by approach; bars of total CPU time. Drawn by hand,
 as in `bench/chart.py`.
@@ -10,24 +11,41 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bench import goals_shapes, sharing_shapes
 from bench.chart import STYLE, number
+from bench.shapes import COLORS
 
-COLORS = ("#2b6cb0", "#d9822b", "#3a9d5d", "#8a5cb8", "#b0413e", "#8a8a8a", "#c7a12b", "#5c7f8a")
 WIDTH, HEIGHT, LEFT, TOP = 260, 160, 46, 18
 
 
 def page(told: dict[str, Any]) -> str:
-    """All queries under all constraints."""
+    """All queries under all constraints, and what else was measured."""
     title = f"slackwater bench goals: TPC-H at SF {told['sf']:g}, up to {told['most']} runs"
     exact = "All results equal recompute." if told["exact"] else "<b>Some results differ.</b>"
-    lines = told["lines"]
+    drawn = (shape for name, shape in goals_shapes.shapes(told) if name != "goals")
+    more = "".join(f"<p>{shape.inline()}</p>" for shape in drawn)
+    return whole(title, f"<p>{exact}</p>{_by_query(told['lines'])}{more}")
+
+
+def _by_query(lines: Sequence[Mapping[str, Any]]) -> str:
+    if not lines:
+        return ""
     approaches = list(dict.fromkeys(line["approach"] for line in lines))
     keys = legend(approaches)
-    body = f"<p>{exact} Right: additional CPU seconds; up: latency ÷ batch latency.{keys}</p>"
+    body = f"<p>Right: additional CPU seconds; up: latency ÷ batch latency.{keys}</p>"
     for query in dict.fromkeys(line["query"] for line in lines):
-        own = [line for line in lines if line["query"] == query]
-        body += _points(query, own, approaches)
-    return whole(title, body)
+        body += _points(query, [line for line in lines if line["query"] == query], approaches)
+    return body
+
+
+def search_page(told: dict[str, Any]) -> str:
+    """How long searches took."""
+    title = f"slackwater bench search: TPC-H at SF {told['sf']:g}"
+    wanted = (
+        f"Of 22 queries at maximum pace 100: below {told['wanted']:g} s is wanted; the paper: "
+        f"{told['paper']:g} s. Empty points: given up after {told['limit']:g} CPU s."
+    )
+    return whole(title, f"<p>{wanted}</p>{sharing_shapes.searches(told).inline()}")
 
 
 def whole(title: str, body: str) -> str:

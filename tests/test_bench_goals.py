@@ -89,6 +89,26 @@ def test_paces_that_a_plan_has_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line["error_after_half"] >= -1
 
 
+def test_biased_statistics_and_bursts_by_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(goals_noise, "RATIOS", (0.2, 1.0))
+    monkeypatch.setattr(goals_noise, "SPIKES", (5.0,))
+    out, chart = tmp_path / "told.json", tmp_path / "told.html"
+    asked = "bench goals --sf 0.01 --queries q6 --what bias,bursts --repeat 1 --max-pace 3".split()
+    asked += ["--paces", "paths,uniform", "--json", str(out), "--html", str(chart)]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    told = json.loads(out.read_text())
+    assert told["exact"]
+    assert {line["case"] for line in told["bias"]} == {"bias 0.2", "bias 1"}
+    assert {line["case"] for line in told["bursts"]} == {"×5 in the middle", "×5 at the end"}
+    text = chart.read_text()
+    assert text.count("<svg") == 2
+    assert "q6, burst at the end: latency ÷ one run" in text
+    assert "http" not in text
+
+
 def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing_sets, "PAIRS", {"C": sharing_sets.PAIRS["C"]})
     settings = sharing.Settings(
@@ -377,9 +397,10 @@ def test_a_search_ends_when_its_time_is_up() -> None:
 
 
 def test_the_command_tells_how_long_searches_take(tmp_path: Path) -> None:
-    out = tmp_path / "told.json"
+    out, chart = tmp_path / "told.json", tmp_path / "told.html"
     asked = "bench search --paces 1 --counts 2 --limit 0".split()
-    result = CliRunner().invoke(app, [*asked, "--json", str(out)])
+    result = CliRunner().invoke(app, [*asked, "--json", str(out), "--html", str(chart)])
     assert result.exit_code == 0, result.output
+    assert "22 queries, by maximum pace" in chart.read_text()
     assert [line["queries"] for line in json.loads(out.read_text())["lines"]] == [22, 22, 2, 2]
     assert "more than 0" in result.output

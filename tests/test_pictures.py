@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.curves import Factors, Lines, Spot
+from bench.goals_chart import page, search_page
 from bench.shapes import Shape
 from scripts import pictures as script
 from scripts.pictures import DOCS, FOLDER, pictures
@@ -141,6 +142,17 @@ def test_what_was_foretold_rightly_is_in_the_middle() -> None:
     assert right > places["the thesis: PostgreSQL: 0.468 times"] > tenth
 
 
+def test_the_page_of_goals_has_all_that_was_measured_and_loads_nothing() -> None:
+    text = page(GOALS)
+    assert text.count("<svg") == 2 + 4  # two queries; thrift, bias, bursts, rows foretold
+    alone = page(GOALS | {"lines": [], "thrift": [], "bias": [], "bursts": []})
+    assert alone.count("<svg") == 1
+    assert "Rows expected ÷ rows that came" in alone
+    for part in (text, alone):
+        for name in ("http", "src=", "href=", "<script", "@import", "url("):
+            assert name not in part
+
+
 # -- sharing, and how long it is searched
 
 
@@ -195,6 +207,14 @@ def test_searches_that_were_given_up_are_hollow() -> None:
     assert dots.pop("costs computed again, 10: 60.0") == "#fff"
     assert set(dots) == {"costs remembered, 10: 1.500", "split by every split, 2: 0.500"}
     assert "#fff" not in dots.values()
+
+
+def test_the_page_of_searches_loads_nothing() -> None:
+    text = search_page(SEARCH)
+    assert text.count("<svg") == 1
+    assert "given up after 60 CPU s" in text
+    for name in ("http", "src=", "href=", "<script", "@import", "url("):
+        assert name not in text
 
 
 # -- budgets

@@ -28,6 +28,7 @@ def search(
     ] = 0.01,
     limit: Annotated[float, typer.Option(help="CPU seconds that a search may take.")] = 60.0,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
 ) -> None:
     """Search time by maximum pace, with costs remembered or not, and by how pieces are split.
 
@@ -35,6 +36,7 @@ def search(
     """
     own = session(ctx)
     find_bench()
+    from bench.goals_chart import search_page
     from bench.search import Settings, run
 
     settings = Settings(
@@ -45,6 +47,8 @@ def search(
         limit=limit,
     )
     told = measured(own, lambda on_stage: run(settings, on_stage), json)
+    if html is not None:
+        html.write_text(search_page(told), encoding="utf-8")
     print_table(own.out, table(*_searches(told["lines"], limit)))
     own.out.print(
         f"Wanted of 22 queries at maximum pace 100: below {told['wanted']:g} s;"
