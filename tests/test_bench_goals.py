@@ -32,6 +32,7 @@ from bench.sharing_approaches import Approach, Asked
 from bench.sharing_sets import PAIRS, SETS, TEN
 from slackwater.algebra.relation import Distinct, Scan
 from slackwater.cli.app import app
+from slackwater.cli.bench_goals import _met
 from slackwater.cli.bench_sharing import _days, _tuned
 from slackwater.errors import UserError
 from slackwater.planner.pace import Found, Goal
@@ -272,6 +273,9 @@ def test_what_was_measured_stands_beside_the_thesis() -> None:
     paths, uniform, leaves = goals_thesis.met(lines)
     assert (paths["met"], paths["asked"], paths["thesis"]) == (2, 3, 0.64)
     assert (uniform["met"], leaves["met"]) == (0, 0)
+    text = "paths: last run within its constraint for 2 of 3, 67% of 0.05, 0.02"
+    assert _met(paths) == f"{text} (the thesis: 64% of 0.5, 0.2, 0.1, 0.05, 0.02)"
+    assert _met(leaves) == "leaves: last run within its constraint for 0 of 1, 0% of 0.02"
     sooner = {(t["constraint"], t["approach"]): t for t in goals_thesis.thrift(lines)}
     assert sooner[0.02, "paths"]["seconds_per_cpu_second"] == pytest.approx((1.98 + 1.0) / 2)
     assert sooner[0.02, "uniform"]["seconds_per_cpu_second"] == pytest.approx(0.25)

@@ -167,17 +167,27 @@ def _beside_thesis(line: dict[str, Any], name: str) -> str:
 def _in_all(told: dict[str, Any]) -> Iterator[str]:
     """How often constraints were met, and how much sooner results come for a CPU second."""
     for line in told["met"]:
-        share = line["met"] / line["asked"]
-        thesis = "" if line["thesis"] is None else f" (the thesis: {line['thesis']:.0%})"
-        yield (
-            f"{line['approach']}: last run within its constraint for {line['met']} of "
-            f"{line['asked']}, {share:.0%}{thesis}"
-        )
+        yield _met(line)
     for line in told["thrift"]:
         yield (
             f"{line['approach']}, {line['constraint']:g}: {line['seconds_per_cpu_second']:.3f} s "
             f"sooner for each additional CPU second, mean of {line['queries']} queries"
         )
+
+
+def _met(line: dict[str, Any]) -> str:
+    """How often, of which constraints; the thesis has others."""
+
+    def listed(constraints: Sequence[float]) -> str:
+        return ", ".join(f"{share:g}" for share in constraints)
+
+    text = (
+        f"{line['approach']}: last run within its constraint for {line['met']} of {line['asked']}, "
+        f"{line['met'] / line['asked']:.0%} of {listed(line['constraints'])}"
+    )
+    if line["thesis"] is None:
+        return text
+    return f"{text} (the thesis: {line['thesis']:.0%} of {listed(line['thesis_constraints'])})"
 
 
 def _cases(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
