@@ -63,7 +63,7 @@ class Settings:
     queries: tuple[str, ...] = QUERIES
     cleaning_batches: int = 4
     """Batches for each table that is cleaned."""
-    engine: str = "local"
+    engine: str = "auto"
     spark_master: str = "local[*]"
     seed: int = 7
     data: Path | None = None

@@ -47,7 +47,7 @@ class Settings:
     paces: tuple[str, ...] = APPROACHES
     what: tuple[str, ...] = ("main",)
     most: int = 20
-    engine: str = "local"
+    engine: str = "auto"
     repeat: int = 10
     """Of each bias, so many draws."""
     seed: int = 7

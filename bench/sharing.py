@@ -62,7 +62,7 @@ class Settings:
     tries: int = 1
     """So often a set is planned and measured until what was measured meets its goals."""
     searching: bool = True
-    engine: str = "local"
+    engine: str = "auto"
     seed: int = 7
     data: Path | None = None
     spark: Any = None

@@ -23,7 +23,7 @@ ALL = "unlimited"
 
 
 def test_late_data_and_budgets() -> None:
-    told = budget.run(budget.Settings(0.01, ("late", "budgets"), ("q3",)))
+    told = budget.run(budget.Settings(0.01, ("late", "budgets"), ("q3",), engine="local"))
     assert told["exact"], told["problems"]
     (late,) = told["late"]
     assert list(late) == ["query", ANEW, "all", "budget"]
@@ -41,7 +41,9 @@ def test_late_data_and_budgets() -> None:
 
 @pytest.mark.proof
 def test_wrong_expectations_deletes_and_parts_are_exact() -> None:
-    told = budget.run(budget.Settings(0.01, ("prediction", "deletes", "injected"), ("q8",)))
+    told = budget.run(
+        budget.Settings(0.01, ("prediction", "deletes", "injected"), ("q8",), engine="local")
+    )
     assert told["exact"], told["problems"]
     sizes = [line for line in told["prediction"] if "room" in line]
     assert [line["room"] for line in sizes] == 2 * [*(f"{f:g}" for f in budget.FRACTIONS), ALL]
@@ -86,7 +88,7 @@ def test_what_is_expected_is_told_with_what_goes() -> None:
 
 def test_deletes_alone_and_parts_of_joins_by_the_command(tmp_path: Path) -> None:
     figures = tmp_path / "told.json"
-    command = "bench budget --sf 0.01 --what deletes,injected --queries q3".split()
+    command = "bench budget --sf 0.01 --what deletes,injected --queries q3 --engine local".split()
     done = CliRunner().invoke(app, [*command, "--json", str(figures)])
     assert done.exit_code == 0, done.output
     told = json.loads(figures.read_text())
@@ -107,6 +109,7 @@ def test_states_on_spark(spark: object) -> None:
 def test_cleaning_by_the_command(tmp_path: Path) -> None:
     figures, chart = tmp_path / "told.json", tmp_path / "told.html"
     command = ["bench", "budget", "--sf", "0.01", "--what", "cleaning", "--batches", "1"]
+    command += ["--engine", "local"]
     done = CliRunner().invoke(app, [*command, "--json", str(figures), "--html", str(chart)])
     assert done.exit_code == 0, done.output
     told = json.loads(figures.read_text())
@@ -115,6 +118,13 @@ def test_cleaning_by_the_command(tmp_path: Path) -> None:
     assert tuple(tables) == budget.CLEANED
     assert "polyline" in chart.read_text()
     assert "lineitem" in done.output
+
+
+@pytest.mark.spark
+def test_whoever_does_not_say_has_the_cheapest_engine(spark: object) -> None:
+    told = budget.run(budget.Settings(0.01, ("late",), ("q6",)))
+    assert told["exact"], told["problems"]
+    assert told["engine"] == "auto"
 
 
 def test_what_is_not_known_is_refused() -> None:

@@ -67,7 +67,7 @@ def test_a_burst_brings_more_in_a_tenth_of_the_time() -> None:
 
 
 def test_goals_are_measured_and_exact() -> None:
-    settings = goals.Settings(scale=0.01, queries=("q6", "q17"), constraints=(1.0, 0.05), most=3)
+    settings = goals.Settings(0.01, ("q6", "q17"), constraints=(1.0, 0.05), most=3, engine="local")
     told = goals.run(settings)
     assert told["exact"], told["problems"]
     assert {(o["query"], o["constraint"], o["approach"]) for o in told["lines"]} == {
@@ -82,7 +82,7 @@ def test_goals_are_measured_and_exact() -> None:
 def test_paces_that_a_plan_has_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the costs say: 3 of 4 batches are followed early, and the result is exact."""
     monkeypatch.setattr(goals_noise, "RUNS", 4)
-    told = goals.run(goals.Settings(scale=0.01, queries=("q15",), what=("cardinality",)))
+    told = goals.run(goals.Settings(0.01, ("q15",), what=("cardinality",), engine="local"))
     (line,) = told["cardinality"]
     assert line["exact"], line["problems"]
     assert line["runs"] == 3
@@ -97,7 +97,16 @@ def test_biased_statistics_and_bursts_by_the_command(
     monkeypatch.setattr(goals_noise, "SPIKES", (5.0,))
     out, chart = tmp_path / "told.json", tmp_path / "told.html"
     asked = "bench goals --sf 0.01 --queries q6 --what bias,bursts --repeat 1 --max-pace 3".split()
-    asked += ["--paces", "paths,uniform", "--json", str(out), "--html", str(chart)]
+    asked += [
+        "--engine",
+        "local",
+        "--paces",
+        "paths,uniform",
+        "--json",
+        str(out),
+        "--html",
+        str(chart),
+    ]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0, result.output
     told = json.loads(out.read_text())
@@ -113,7 +122,7 @@ def test_biased_statistics_and_bursts_by_the_command(
 def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing_sets, "PAIRS", {"C": sharing_sets.PAIRS["C"]})
     settings = sharing.Settings(
-        scale=0.01, sets=("pairs",), constraints=(0.5,), most=2, searching=False
+        scale=0.01, sets=("pairs",), constraints=(0.5,), most=2, searching=False, engine="local"
     )
     told = sharing.run(settings)
     assert told["exact"], told["problems"]
@@ -141,7 +150,7 @@ def test_sharing_is_measured_and_exact(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_batch_is_measured_shared_and_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing_sets, "TEN", ("q14", "q19"))
     settings = sharing.Settings(
-        0.01, ("ten",), paces="none", constraints=(1.0,), most=2, searching=False
+        0.01, ("ten",), paces="none", constraints=(1.0,), most=2, searching=False, engine="local"
     )
     told = sharing.run(settings)
     assert told["exact"], told["problems"]
@@ -224,6 +233,7 @@ def test_a_goal_that_was_missed_is_planned_and_measured_again(
             most=4,
             tries=9,
             searching=False,
+            engine="local",
         )
     )
     assert told["exact"], told["problems"]
@@ -354,6 +364,7 @@ def test_sets_are_those_of_the_paper() -> None:
 def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
     out, chart = tmp_path / "told.json", tmp_path / "told.html"
     asked = "bench goals --sf 0.01 --queries q6 --constraints 1.0,0.5 --max-pace 3".split()
+    asked += ["--engine", "local"]
     result = CliRunner().invoke(app, [*asked, "--json", str(out), "--html", str(chart)])
     assert result.exit_code == 0, result.output
     told = json.loads(out.read_text())

@@ -23,7 +23,7 @@ def budget(
     ] = "",
     queries: Annotated[str, typer.Option(help="For example q1,q3; eleven when not given.")] = "",
     batches: Annotated[int, typer.Option(min=1, help="Of each table that is cleaned.")] = 4,
-    engine: Annotated[str, typer.Option(help="local, spark, or auto.")] = "local",
+    engine: Annotated[str, typer.Option(help="local, spark, or auto.")] = "auto",
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
     data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,

@@ -30,7 +30,7 @@ def goals(
     ] = "paths,uniform,leaves",
     what: Annotated[str, typer.Option(help="main, bias, bursts, cardinality.")] = "main",
     max_pace: Annotated[int, typer.Option(min=2, help="Runs until the result is due.")] = 20,
-    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "local",
+    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "auto",
     repeat: Annotated[int, typer.Option(min=1, help="Draws of each bias.")] = 3,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,

@@ -31,7 +31,7 @@ def sharing(
     tries: Annotated[
         int, typer.Option(min=1, help="Plan and measure so often, until goals are met.")
     ] = 1,
-    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "local",
+    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "auto",
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
     data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
