@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -25,6 +25,7 @@ SHOWN = ("q10", "q40")
 """Queries of which a plan of each method is taken out of the memo."""
 SAME = 1e-6
 """Costs that differ by less are equal."""
+FIGURES = ("explored_seconds", "seconds")
 FIRST = 3
 """Points of such a plan, at most."""
 
@@ -36,6 +37,8 @@ class Settings:
     queries: tuple[str, ...] = ()
     """All that bind when there are none."""
     points: int = 3
+    compared: tuple[int, ...] = ()
+    """Other numbers of points, each planned in the same run."""
     pattern: str = "delta-RS"
     scenario: str = "pdw"
     methods: tuple[str, ...] = METHODS
@@ -60,6 +63,7 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
             made = _planned(query, settings)
             line = _line(name, made, time.perf_counter() - begun)
             line |= _lost(made, settings.full_search)
+            line |= _compared(query, settings)
             lines.append(line | _each_off(name, query, settings))
             for memo in made.memos:
                 fired += memo.fired
@@ -71,6 +75,7 @@ def run(settings: Settings, on_stage: OnStage | None = None) -> dict[str, Any]:
         "fired": dict(fired.most_common()),
         "extracted": extracted,
         "speedups": speedups_of(lines),
+        "compared": list(compared(lines, settings)),
     }
 
 
@@ -93,6 +98,34 @@ def _line(name: str, made: Plan, seconds: float) -> dict[str, Any]:
         "cost": made.cost,
         "methods": sorted(made.methods()),
     }
+
+
+# -- more points
+
+
+def _compared(query: Bound, settings: Settings) -> dict[str, Any]:
+    """By another number of points, how long planning took with it."""
+    found = {}
+    for points in settings.compared:
+        begun = time.perf_counter()
+        made = _planned(query, replace(settings, points=points))
+        seconds = time.perf_counter() - begun
+        explored = {"explored_seconds": made.explored_seconds}
+        found[str(points)] = {"seconds": seconds, "cost": made.cost} | explored
+    return {"at_points": found} if found else {}
+
+
+def compared(lines: Sequence[dict[str, Any]], settings: Settings) -> Iterator[dict[str, Any]]:
+    """By number of points, over all queries: exploring and planning, and as multiples of what they
+    take with the first number."""
+    first = {figure: sum(line[figure] for line in lines) for figure in FIGURES}
+    for points in (settings.points, *settings.compared) if settings.compared and lines else ():
+        others = [
+            line if points == settings.points else line["at_points"][str(points)] for line in lines
+        ]
+        told = {figure: sum(own[figure] for own in others) for figure in FIGURES}
+        ratios = {f"{figure}_ratio": told[figure] / first[figure] for figure in FIGURES}
+        yield {"points": points, **told, **ratios}
 
 
 # -- what the speed-ups lose

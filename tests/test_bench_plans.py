@@ -34,6 +34,41 @@ def test_planning_tells_how_long_and_how_much_was_explored() -> None:
         assert line["cost"] > 0
 
 
+def test_numbers_of_points_are_compared_in_one_run(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    asked = ["--queries", "q52,q96", "--points", "3,9", "--json", str(file)]
+    done = CliRunner().invoke(app, ["bench", "planning", *asked])
+    assert done.exit_code == exits.OK, done.output
+    told = json.loads(file.read_text())
+    assert told["points"] == 3
+    assert [line["query"] for line in told["queries"]] == ["q52", "q96"]
+    three, nine = told["compared"]
+    assert (three["points"], nine["points"]) == (3, 9)
+    assert three["seconds"] == sum(line["seconds"] for line in told["queries"])
+    assert nine["seconds"] == sum(line["at_points"]["9"]["seconds"] for line in told["queries"])
+    assert (three["seconds_ratio"], three["explored_seconds_ratio"]) == (1, 1)
+    assert nine["seconds_ratio"] == nine["seconds"] / three["seconds"]
+    assert nine["seconds"] >= nine["explored_seconds"] > 0
+    assert "planning in all" in done.output
+
+
+def test_one_number_of_points_is_compared_with_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    asked = ["--queries", "q96", "--points", "9", "--json", str(file)]
+    done = CliRunner().invoke(app, ["bench", "planning", *asked])
+    assert done.exit_code == exits.OK, done.output
+    told = json.loads(file.read_text())
+    assert (told["points"], told["compared"]) == (9, [])
+    assert "at_points" not in told["queries"][0]
+
+
+@pytest.mark.parametrize("points", ["1", "3,much", ""])
+def test_points_that_make_no_plan_are_refused(points: str) -> None:
+    done = CliRunner().invoke(app, ["bench", "planning", "--points", points])
+    assert done.exit_code == exits.USER_ERROR
+    assert "--points takes numbers" in done.output
+
+
 @pytest.mark.parametrize("query", planning.SHOWN)
 def test_every_method_is_in_the_memo(query: str) -> None:
     """From one memo, a plan of each method alone can be taken."""

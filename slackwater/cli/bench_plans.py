@@ -21,7 +21,9 @@ KEYS = "Declare the keys and references of sales and returns, to rely on."
 def planning(
     ctx: typer.Context,
     queries: Annotated[str, typer.Option(help="For example q1,q3; all when not given.")] = "",
-    points: Annotated[int, typer.Option(min=2, help="Time points.")] = 3,
+    points: Annotated[
+        str, typer.Option(help="Time points; 3,9 compares both, all else is of the first.")
+    ] = "3",
     pruning: Annotated[bool, typer.Option(help="Leave out ways that seldom pay.")] = True,
     symmetry: Annotated[bool, typer.Option(help="Explore one interval for all.")] = True,
     left_deep: Annotated[bool, typer.Option(help="Merge changes one after the other.")] = True,
@@ -45,9 +47,11 @@ def planning(
     from bench.planning import Settings, run
     from slackwater.planner.plan import Speedups
 
+    first, *others = _points(points)
     settings = Settings(
         queries=names(queries),
-        points=points,
+        points=first,
+        compared=tuple(others),
         scenario=scenario,
         speedups=Speedups(pruning, symmetry, left_deep, prompt),
         keys=keys,
@@ -60,6 +64,8 @@ def planning(
     if len(taken) > 1:
         most = quantiles(taken, n=5, method="inclusive")[-1]
         own.out.print(f"80% within {most:.2f} s, all within {taken[-1]:.2f} s")
+    if others:
+        print_table(own.out, table(*_by_points(told["compared"])))
     if full_search:
         own.out.print(_quality(told["queries"]))
     if speedups:
@@ -68,6 +74,31 @@ def planning(
     for query, steps in told["extracted"].items():
         each = ", ".join(f"{method} ({count} steps)" for method, count in steps.items())
         own.out.print(f"Plans of one method in the memo of {query}: {each}")
+
+
+def _points(text: str) -> tuple[int, ...]:
+    """Numbers of time points, each once, the first one first."""
+    found = tuple(dict.fromkeys(int(count) for count in numbers("--points", text)))
+    if not found or min(found) < 2:
+        raise UserError(
+            "--points takes numbers of two or more.",
+            code="BAD_OPTION",
+            hint="For example: --points 3,9",
+        )
+    return found
+
+
+def _by_points(lines: list[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """How long all queries take together by number of points, beside the first number."""
+    rows = [
+        [
+            line["points"],
+            f"{line['explored_seconds']:.2f} (× {line['explored_seconds_ratio']:.2f})",
+            f"{line['seconds']:.2f} (× {line['seconds_ratio']:.2f})",
+        ]
+        for line in lines
+    ]
+    return ["points", "exploring, s", "planning in all, s"], rows
 
 
 def _quality(lines: list[dict[str, Any]]) -> str:
