@@ -24,6 +24,9 @@ from slackwater.work.trying import Tried, try_ways
 
 SHARES = (0.0001, 0.001, 0.01, 0.1, 0.5)
 NEAR, TIE = 1.1, 0.05
+ALWAYS = (INCREMENTAL, PLAIN)
+"""What choices are compared with."""
+OF_ALL = "_of_all"
 OnStage = Callable[[str, int, int], None]
 
 
@@ -129,22 +132,21 @@ def report(settings: Settings, lines: Sequence[dict[str, Any]]) -> dict[str, Any
     """Every line with the regret of the choice, and the share of right ones, beside what always
     doing the same would have given."""
     told = [line | _judged(line) for line in lines]
+    ways = [f"{method}, {engine}" for method in ALWAYS for engine in settings.engines]
+    always = {way: _scores(told, way) for way in ways}
+    return {"sf": settings.scale, "lines": told, **_scores(told, "regret"), "always": always}
+
+
+def _scores(lines: Sequence[dict[str, Any]], what: str) -> dict[str, Any]:
+    """How often something was right, and what it took more than was necessary: among the ways that
+    could be taken, and among all, had the states of each been there."""
+    of_all = f"{what}{OF_ALL}"
     return {
-        "sf": settings.scale,
-        "lines": told,
-        "right": _right(told, "regret"),
-        "regret_seconds": sum(line["regret"] for line in told),
+        "right": _right(lines, what),
+        "regret_seconds": _sum(lines, what),
         "of_all": {
-            "right": _right(told, "regret_of_all", "best_of_all"),
-            "regret_seconds": sum(line["regret_of_all"] for line in told),
-        },
-        "always": {
-            f"{method}, {engine}": {
-                "right": _right(told, f"{method}, {engine}"),
-                "regret_seconds": sum(line[f"{method}, {engine}"] or 0.0 for line in told),
-            }
-            for method in (INCREMENTAL, PLAIN)
-            for engine in settings.engines
+            "right": _right(lines, of_all, "best_of_all"),
+            "regret_seconds": _sum(lines, of_all),
         },
     }
 
@@ -158,12 +160,17 @@ def _judged(line: dict[str, Any]) -> dict[str, Any]:
     best, of_all = min(took.values()), min(every.values())
     chosen = took[line["chosen"]["method"], line["chosen"]["engine"]]
     found: dict[str, Any] = {"best": best, "regret": chosen - best}
-    found |= {"best_of_all": of_all, "regret_of_all": chosen - of_all}
-    for method in (INCREMENTAL, PLAIN):
+    found |= {"best_of_all": of_all, f"regret{OF_ALL}": chosen - of_all}
+    for method in ALWAYS:
         for engine in ("local", "spark"):
-            own = took.get((method, engine))
-            found[f"{method}, {engine}"] = None if own is None else own - best
+            way, own = f"{method}, {engine}", took.get((method, engine))
+            found[way] = None if own is None else own - best
+            found[f"{way}{OF_ALL}"] = None if own is None else own - of_all
     return found
+
+
+def _sum(lines: Sequence[dict[str, Any]], what: str) -> float:
+    return float(sum(line[what] or 0.0 for line in lines))
 
 
 def _right(lines: Sequence[dict[str, Any]], what: str, best: str = "best") -> float:

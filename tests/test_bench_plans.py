@@ -12,6 +12,7 @@ from bench import choice, methods, planning, progressive
 from bench.methods import SAME
 from slackwater.cli import exits
 from slackwater.cli.app import app
+from slackwater.cli.bench_plans import _scores
 from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
 from slackwater.planner.plan import METHODS
 
@@ -156,7 +157,16 @@ def test_a_choice_is_judged_by_the_cheapest_way() -> None:
     assert told["right"] == 0.0
     assert told["of_all"] == {"right": 0.0, "regret_seconds": pytest.approx(0.8)}
     assert told["regret_seconds"] == pytest.approx(0.5)
-    assert told["always"][f"{PLAIN}, local"] == {"right": 1.0, "regret_seconds": 0.0}
+    plain = told["always"][f"{PLAIN}, local"]
+    assert (plain["right"], plain["regret_seconds"]) == (1.0, 0.0)
+    assert plain["of_all"] == {"right": 0.0, "regret_seconds": pytest.approx(0.3)}
+    columns, rows = _scores(told)
+    assert ["could take" in name for name in columns] == [False, True, False]
+    assert rows == [
+        ["chosen", "0.0%, 0.50 s", "0.0%, 0.80 s"],
+        [f"always {INCREMENTAL}, local", "0.0%, 0.50 s", "0.0%, 0.80 s"],
+        [f"always {PLAIN}, local", "100.0%, 0.00 s", "0.0%, 0.30 s"],
+    ]
 
 
 def test_the_planning_command_writes_its_report(tmp_path: Path) -> None:

@@ -347,8 +347,18 @@ def _choices(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
 
 def _scores(told: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """How often the choice was right, beside always doing the same."""
-    scores = {"chosen": told, "chosen, beside ways with states not there": told["of_all"]}
-    scores |= {f"always {way}": s for way, s in told["always"].items()}
-    rows = [[n, f"{s['right']:.1%}", f"{s['regret_seconds']:.1f}"] for n, s in scores.items()]
-    return ["way", "right", "regret, CPU s"], rows
+    """How often the choice was right among the ways that it could take and among all, beside always
+    doing the same."""
+    scores = {"chosen": told} | {f"always {way}": own for way, own in told["always"].items()}
+    rows = [
+        [
+            name,
+            *(
+                f"{own['right']:.1%}, {own['regret_seconds']:.2f} s"
+                for own in (score, score["of_all"])
+            ),
+        ]
+        for name, score in scores.items()
+    ]
+    possible = "right, regret (CPU): among the ways that it could take"
+    return ["way", possible, "among all (with states built before)"], rows
