@@ -12,6 +12,8 @@ tables are complete. The scheduler runs the day in four ways, each in a warehous
 | recompute | the same, always in full |
 | shortest lag | all views are refreshed as often as the most frequent one |
 
+Every fifth view has a `state_budget`: less room than its states would take, or as much.
+
 With `tight`, every third view is due once a day at a time of its own, and its last run may take no
 more than that share of one run: it has to be begun before it is due.
 """
@@ -49,6 +51,9 @@ GOALS = (
     ("daily 18:00", "3 seconds"),
 )
 """Schedules and goals, given to the views in turn."""
+BUDGETS = ("1 MB", "10 KB")
+"""Of every fifth view, in turn."""
+EVERY_FIFTH = 5
 TIGHT_HOURS = range(8, 22)
 EVERY_THIRD = 3
 WAYS = ("goals", "schedules", "recompute", "shortest lag")
@@ -79,6 +84,10 @@ class Settings:
             else:
                 found[name] = next(usual)
         return found
+
+    def budgets(self) -> dict[str, str]:
+        """By view, the room that its states may take; the others have all that they want."""
+        return dict(zip(list(self.texts())[::EVERY_FIFTH], cycle(BUDGETS), strict=False))
 
     def tight_views(self) -> tuple[str, ...]:
         """Those that have to be begun early."""
@@ -126,6 +135,7 @@ def lived(settings: Settings, files: dict[str, Path], way: str) -> dict[str, Any
         with db.scheduler(listener=told.append, **options) as scheduler:
             summary = scheduler.run(until=NEXT)
         seconds, cpu = timer.read()
+        budgets = list(rooms(db))
         db.refresh()  # what is to be compared with is no longer kept for older results
         problems = [
             f"{way}, {view.name}: {checked.difference}"
@@ -144,6 +154,8 @@ def lived(settings: Settings, files: dict[str, Path], way: str) -> dict[str, Any
         "failed": summary.failed,
         "tight": tight,
         "tight_kept": sum(result["kept"] for result in tight),
+        "budgets": budgets,
+        "budgets_kept": sum(room["kept"] for room in budgets),
         "cpu_seconds": summary.cpu_seconds,
         "cost": summary.cost,
         "process_cpu_seconds": cpu,
@@ -160,6 +172,15 @@ def results(db: slackwater.Warehouse, views: tuple[str, ...]) -> Iterator[dict[s
         if event.body["view"] in views:
             told = ("view", "due", "within_seconds", "latency_seconds", "kept")
             yield {what: event.body[what] for what in told}
+
+
+def rooms(db: slackwater.Warehouse) -> Iterator[dict[str, Any]]:
+    """What the states of views with a budget take, their part of shared ones, too."""
+    for view in db.status()["views"]:
+        budget, taken = view["state_budget"], view["state_bytes"]
+        if budget is not None:
+            told = {"view": view["name"], "budget_bytes": budget, "state_bytes": taken}
+            yield told | {"kept": taken <= budget}
 
 
 def begin(
@@ -180,11 +201,13 @@ def begin(
     moments = list(_moments())
     stream = Arrivals(files, COMING, (AT_FIRST, *(share for _, share in moments))).batches()
     append(db, next(stream))
-    goals = settings.goals()
+    goals, budgets = settings.goals(), settings.budgets()
     for name, text in settings.texts().items():
         schedule, within = goals[name]
         schedule = GOALS[0][0] if way == "shortest lag" else schedule
         said = f"schedule = '{schedule}', within = '{within}'"
+        if name in budgets:
+            said += f", state_budget = '{budgets[name]}'"
         db.sql(f"CREATE MATERIALIZED VIEW {name} WITH ({said}) AS {text}")
     db.refresh()
     for moment, _ in moments:

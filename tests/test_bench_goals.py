@@ -380,7 +380,18 @@ def test_a_day_is_lived_and_exact() -> None:
     (ours,) = told["lines"]
     assert ours["refreshed"] == ours["kept"] + ours["missed"] == 24 + 6
     assert ours["ratio"] == 1.0
+    (room,) = ours["budgets"]
+    assert (room["view"], room["budget_bytes"], room["kept"]) == ("q1", 1_000_000, True)
+    assert room["state_bytes"] <= room["budget_bytes"]
+    assert _days(told["lines"])[1][0][7] == "1/1"
     assert "<svg" in day_page(told)
+
+
+def test_some_views_of_a_day_have_a_budget() -> None:
+    budgets = day.Settings().budgets()
+    assert len(budgets) == 6
+    assert set(budgets.values()) == set(day.BUDGETS)
+    assert set(budgets) <= set(day.Settings().texts())
 
 
 def test_goals_shorter_than_one_run_are_begun_before_they_are_due() -> None:

@@ -238,6 +238,7 @@ def _days(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
         "goals kept",
         "missed",
         "tight kept",
+        "budgets kept",
         "CPU s",
     ]
     rows = [
@@ -249,6 +250,7 @@ def _days(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
             line["kept"],
             line["missed"],
             f"{line['tight_kept']}/{len(line['tight'])}",
+            f"{line['budgets_kept']}/{len(line['budgets'])}",
             f"{line['cpu_seconds']:.1f}",
             f"{line['cost']:.1f}",
             f"{line['ratio']:.2f}" if line["ratio"] is not None else "",
