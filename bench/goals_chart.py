@@ -122,7 +122,9 @@ def sharing_page(told: dict[str, Any]) -> str:
         cpu.setdefault(line["case"], {})[line["approach"]] = line["cpu_seconds"]
         missed.setdefault(line["case"], {})[line["approach"]] = line["missed"]
     body = f"<p>{exact}</p><h2>CPU seconds until all results are there</h2>{bars(cpu, 's')}"
-    return whole(title, f"{body}<h2>Goals missed</h2>{bars(missed, 'missed')}")
+    tuned = [s for name, s in sharing_shapes.shapes(told) if name == sharing_shapes.TUNED]
+    more = "".join(f"<p>{shape.inline()}</p>" for shape in tuned)
+    return whole(title, f"{body}<h2>Goals missed</h2>{bars(missed, 'missed')}{more}")
 
 
 def day_page(told: dict[str, Any]) -> str:

@@ -24,8 +24,9 @@ OURS = "shared, split where cheaper"
 AT_ONCE, SHARED_AT_ONCE = "unshared, one batch", "shared, one batch"
 PACES = ("none", "uniform", "subplans")
 """Nothing is run early; all that belongs together has one pace; each subplan has its own."""
-FEW = 10
-"""Queries of which every split is tried, at most: their number grows exponentially (figure 16)."""
+FEW = 20
+"""Queries of which every split is tried, at most, as in figure 14. The number of splits grows
+exponentially with those who share a piece, of these twenty six at most (figure 16)."""
 
 
 @dataclass(frozen=True)

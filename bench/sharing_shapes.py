@@ -10,7 +10,7 @@ from bench.curves import Lines, Spot
 from bench.shapes import Bars
 
 Told = Mapping[str, Any]
-RANDOM = "random"
+RANDOM, TUNED = "random", "sharing_tuned"
 
 
 def shapes(told: Told) -> Iterator[tuple[str, Bars | Lines]]:
@@ -26,7 +26,7 @@ def shapes(told: Told) -> Iterator[tuple[str, Bars | Lines]]:
     if told.get("tuned"):
         cases = _cases(told["tuned"])
         title = f"CPU seconds, paces tuned by what was measured: {cases}, SF {told['sf']:g}"
-        yield "sharing_tuned", _by_approach(title, told["tuned"])
+        yield TUNED, _by_approach(title, told["tuned"])
 
 
 def _cases(lines: Sequence[Told]) -> str:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.curves import Factors, Lines, Spot
-from bench.goals_chart import page, search_page
+from bench.goals_chart import page, search_page, sharing_page
 from bench.shapes import Shape
 from scripts import pictures as script
 from scripts.pictures import DOCS, FOLDER, pictures
@@ -174,9 +174,11 @@ def test_each_kind_of_set_has_a_picture() -> None:
         for share in (1.0, 0.1)
         for name in ("unshared", "shared")
     ]
-    told = {"sf": 1.0, "ratios": [], "lines": lines, "tuned": lines[:2]}
+    told = {"sf": 1.0, "most": 20, "exact": True, "ratios": [], "lines": lines, "tuned": lines[:2]}
     found = dict(pictures(told))
     assert list(found) == ["sharing", "sharing_ten", "sharing_pair", "sharing_tuned"]
+    assert sharing_page(told).count("<svg") == 1 + sharing_page(told | {"tuned": []}).count("<svg")
+    assert "http" not in sharing_page(told)
     assert "3.0 s (2.0 to 4.0), 2 missed" in texts(found["sharing"])
     assert "2.0 s, 1 missed" in texts(found["sharing_tuned"])
     written = texts(found["sharing_pair"])
