@@ -346,6 +346,28 @@ def test_one_pace_for_each_query_is_the_best_of_all(share: float) -> None:
     assert len(found.missed) <= len(best.missed)
 
 
+@pytest.mark.parametrize("sharing", [True, False])
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.45, 0.3, 0.01])
+def test_one_pace_for_all_is_looked_for_among_all_paces(share: float, sharing: bool) -> None:
+    """One query's goal that is out of reach says nothing about the paces of others, unless they
+    share."""
+    texts = {**TEXTS, "also above": f"{ABOVE_AVERAGE} AND s.id > 3"}
+    goals = {q: Goal(share=share) for q in texts} | {"largest": Goal(1e-6)}
+    search = Search(simulation(texts, sharing=sharing), goals, "uniform", 20)
+    found = search.greedy()
+    assert len(search.groups) == (3 if sharing else 4)
+    for group in search.groups:
+        (pace,) = {found.paces[path] for path in group}
+        queries = set().union(*(search.dag.subplans[number].queries for number, _ in group))
+        prices = {}
+        for k in range(1, 21):
+            other = {**found.paces, **dict.fromkeys(group, k)}
+            whole = search.sampled([[other[g[0]] for g in search.groups]])
+            missed = sum(late for query, late in whole.missed.items() if query in queries)
+            prices[k] = (missed + (WORTH * whole.total if missed else 0.0), whole.total)
+        assert prices[pace] == min(prices.values())
+
+
 def test_unknown_modes_are_refused() -> None:
     with pytest.raises(UserError) as caught:
         Search(simulation(TEXTS), {}, "moods")

@@ -23,8 +23,9 @@ from slackwater.errors import UserError
 from slackwater.planner.choice import FULL, PLAIN
 from slackwater.planner.ways import METHODS
 from slackwater.warehouse import Warehouse
+from slackwater.work.pacing import Options, planned
 from slackwater.work.plan_report import PlannedView
-from slackwater.work.tradeoff import SHARES
+from slackwater.work.tradeoff import SHARES, cpu_by_view
 
 Run = Callable[..., Any]
 ROWS = 400_000
@@ -183,6 +184,30 @@ def test_public_switches_change_the_search(db: Warehouse) -> None:
         told = db.plan(paces=paces, max_pace=4)
         assert told.options == {"paces": paces, "sharing": True, "max_pace": 4}
         assert max(p.pace for r in told.rhythms for p in r.pieces) <= 4
+
+
+def test_one_pace_for_a_view_is_the_best_of_all_paces(db: Warehouse) -> None:
+    """The same is said as when only that pace may be taken, of whichever pace is best."""
+    for name, within in (("above", "0.9975x"), ("above_later", "0.965x")):
+        db.sql(f"ALTER MATERIALIZED VIEW {name} SET (within = '{within}')")
+    told = db.plan(paces="uniform", sharing=False, max_pace=15)
+    (paced,) = (
+        p
+        for p in planned(db._house, db._house.now(), Options("uniform", False, 15, assuming=True))
+        if "above" in p.dag.roots
+    )
+    search = paced.search
+    for group in search.groups:
+        ((name,),) = {search.dag.subplans[number].queries for number, _ in group}
+        found = [
+            search.sampled([[k if own == group else 1 for own in search.groups]])
+            for k in range(1, 16)
+        ]
+        cpu = [cpu_by_view(search, f.paces)[name] for f in found if name not in f.missed]
+        view = told.views[name]
+        assert view.is_met
+        assert view.cpu_seconds == pytest.approx(min(cpu))
+        assert view.cpu_seconds > view.batch_cpu_seconds  # once is not enough
 
 
 def test_wrong_options_are_refused(db: Warehouse) -> None:

@@ -49,7 +49,10 @@ def plan(
     html: Annotated[
         Path | None, typer.Option(help="Write the curves of --simulate to this page.")
     ] = None,
-    paces: Annotated[Paces, typer.Option(help="What has a pace of its own.")] = Paces.subplans,
+    paces: Annotated[
+        Paces,
+        typer.Option(help="What has a pace of its own; uniform: a view, the best of all paces."),
+    ] = Paces.subplans,
     sharing: Annotated[Switch, typer.Option(help="May views share pieces?")] = Switch.on,
     max_pace: Annotated[int, typer.Option(min=1, max=100, help="Runs from due to due.")] = 100,
     json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,

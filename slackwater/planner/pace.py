@@ -60,8 +60,8 @@ class Found:
     @property
     def missed(self) -> dict[str, float]:
         """Queries whose goal is not met, with the seconds that are too many."""
-        late = {q: f - self.wanted[q] for q, f in self.final.items()}
-        return {q: seconds for q, seconds in late.items() if seconds > 1e-9 * self.final[q]}
+        late = {q: _late(f, self.wanted[q]) for q, f in self.final.items()}
+        return {q: seconds for q, seconds in late.items() if seconds}
 
     def pace_of(self, number: int) -> int:
         """How often a subplan runs at least."""
@@ -103,11 +103,17 @@ class Search:
         self.dag = self.simulation.dag
         self.paths = [(s.number, n) for s in self.dag.subplans for n in self.simulation.moving(s)]
         self.groups = list(self._grouped())
-        self.ladder = [k for k in LADDER if k < self.most] + [self.most]
+        self.ladder = self._ladder()
         self.simulation.rungs = self.ladder
         self.wanted = self._wanted()
         self._least_final: dict[str, float] = {}
         self._reached: dict[str, tuple[float, Paces]] = {}
+
+    def _ladder(self) -> list[int]:
+        """Paces that are tried: all there are, where all of a query has one."""
+        if self.mode == "uniform":
+            return list(range(1, self.most + 1))
+        return [k for k in LADDER if k < self.most] + [self.most]
 
     # -- what moves together
 
@@ -245,7 +251,10 @@ class Search:
 
     def greedy(self) -> Found:
         """The paces that incrementability leads to. What a step of some paths would bring changes
-        only with steps that touch one of their queries."""
+        only with steps that touch one of their queries. One pace for all of a query is so little to
+        choose that all are tried."""
+        if self.mode == "uniform":
+            return self.exhaustive(self.ladder)
         paces = self.flowing(dict.fromkeys(self.paths, 1))
         final, steps = self._final(paces), 0
         moves = list(self.moves)
@@ -416,16 +425,24 @@ class Search:
 
     def exhaustive(self, rungs: Sequence[int]) -> Found:
         """The cheapest paces that meet the goals, where groups have nothing in common, as with one
-        pace for each query. Goals out of reach are chased as far as it is worth."""
+        pace for each query, or for all that share anything. Goals out of reach are chased as far
+        as it is worth."""
         paces = dict.fromkeys(self.paths, 1)
         for group in self.groups:
-            tried = (self._at({**paces, **dict.fromkeys(group, k)}) for k in rungs)
-            paces = dict(min(tried, key=self._price).paces)
+            tried = (dict.fromkeys(group, k) for k in rungs)
+            paces |= min(tried, key=lambda own: self._price({**paces, **own}, self._queries(group)))
         return self._at(paces)
 
-    def _price(self, found: Found) -> tuple[float, float]:
-        missed = sum(found.missed.values())
-        return missed + self.worth * found.total if missed else 0.0, found.total
+    def _price(self, paces: Paces, queries: set[str]) -> tuple[float, float]:
+        """Of some queries that share with no others: what they miss, and what they take."""
+        total, final = 0.0, dict.fromkeys(queries, 0.0)
+        for subplan in self.dag.subplans:
+            for query in subplan.queries & queries:
+                final[query] += self.cost(subplan.number, paces).final
+            if subplan.queries & queries:
+                total += self.cost(subplan.number, paces).total
+        missed = sum(_late(final[query], self.wanted[query]) for query in queries)
+        return missed + self.worth * total if missed else 0.0, total
 
     def sampled(self, paces: Sequence[Sequence[int]]) -> Found:
         """The same among some paces, one for each group."""
@@ -451,6 +468,11 @@ class Search:
     def choices(self) -> int:
         """How many paces there are to choose."""
         return len(self.groups)
+
+
+def _late(final: float, wanted: float) -> float:
+    """The seconds that a last run takes too long."""
+    return final - wanted if final - wanted > 1e-9 * final else 0.0
 
 
 def _badness(found: Found) -> tuple[float, float]:
