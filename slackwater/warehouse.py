@@ -301,21 +301,23 @@ class Warehouse:
         paces: str = "subplans",
         sharing: bool = True,
         max_pace: int = 100,
+        on_stage: plans.OnStage | None = None,
     ) -> PlanReport:
         """What is maintained how, shared with whom, at which pace, what that is expected to take,
         and what would be computed anew for it; `apply` does so.
 
         `supposing`: the plan as it would be after statements that define or alter views, which
         are not run.
-        `simulate`: what shorter results cost. `paces` ('subplans', 'paths', 'leaves', 'uniform'),
-        `sharing` and `max_pace` say what is looked for.
+        `simulate`: what shorter results cost; a plan is made for each of some goals, of which
+        `on_stage` is told (what, how many are done, of how many). `paces` ('subplans', 'paths',
+        'leaves', 'uniform'), `sharing` and `max_pace` say what is looked for.
         """
         self._require_open()
         if apply:
             self._require_no_transaction("plan(apply=True)")
         options = pacing.Options(paces, sharing, max_pace, assuming=True)
         supposed = [supposing] if isinstance(supposing, str) else supposing
-        return plans.plan(self._house, options, supposed, apply, simulate)
+        return plans.plan(self._house, options, supposed, apply, simulate, on_stage)
 
     # -- looking around
 

@@ -21,6 +21,7 @@ from slackwater.cli import exits
 from slackwater.cli.app import app
 from slackwater.errors import UserError
 from slackwater.planner.choice import FULL, PLAIN
+from slackwater.planner.simulation import RUN
 from slackwater.planner.ways import METHODS
 from slackwater.warehouse import Warehouse
 from slackwater.work.pacing import Options, planned
@@ -346,14 +347,52 @@ def test_curves_go_from_one_batch_to_short_results(db: Warehouse) -> None:
         for curve in (curves.together, *curves.views):
             assert [p.share for p in curve.points] == list(SHARES)
         first = curves.together.points[0]
-        assert first.missed == 0
-        assert first.cpu_seconds == pytest.approx(rhythm.batch_cpu_seconds)
+        assert first.missed == 0  # alone, each view takes what it takes alone
         for points in zip(*(c.points for c in curves.views), strict=True):
             cpu = sum(p.cpu_seconds for p in points)
             together = next(p for p in curves.together.points if p.share == points[0].share)
             assert together.cpu_seconds == pytest.approx(cpu)
             assert together.final_seconds == max(p.final_seconds for p in points)
     assert db.plan().simulation is None
+
+
+@pytest.mark.parametrize(("budget", "shared"), [("", True), (", state_budget = '20 kB'", False)])
+def test_a_point_of_the_curve_is_the_plan_for_that_goal(
+    db: Warehouse, monkeypatch: pytest.MonkeyPatch, budget: str, shared: bool
+) -> None:
+    """Who shares with whom is looked for at each point, and so are the states that are kept."""
+    monkeypatch.setitem(RUN, "cpu", 2e-4)  # or else running more often would never pay
+    monkeypatch.setitem(RUN, "latency", 2e-4)
+    told = db.plan(simulate=True, supposing=[_goals(0.5, budget)]).simulation
+    assert told is not None
+    sharing = []
+    for i, share in enumerate(SHARES[:4]):
+        rhythm = db.plan(supposing=[_goals(share, budget)]).rhythms[1]
+        sharing.append([piece.views for piece in rhythm.pieces])
+        point = told[1].together.points[i]
+        assert point.share == share
+        assert point.cpu_seconds == pytest.approx(rhythm.cpu_seconds)
+        assert point.missed == sum(not view.is_met for view in rhythm.views)
+        for view, curve in zip(rhythm.views, told[1].views, strict=True):
+            assert curve.view == view.view
+            assert curve.points[i].cpu_seconds == pytest.approx(view.cpu_seconds)
+            assert curve.points[i].final_seconds == pytest.approx(view.final_seconds)
+    assert ("above", "above_later") not in sharing[0]
+    assert (("above", "above_later") in sharing[-1]) == shared  # where there is room for its sums
+
+
+def _goals(share: float, more: str) -> str:
+    names = ("above", "above_later")
+    said = f"SET (within = '{share}x'{more})"
+    return "; ".join(f"ALTER MATERIALIZED VIEW {name} {said}" for name in names)
+
+
+def test_each_point_of_a_curve_is_told_of_before_it_is_looked_for(db: Warehouse) -> None:
+    told: list[tuple[str, int, int]] = []
+    db.plan(simulate=True, on_stage=lambda *stage: told.append(stage))
+    assert [done for _, done, _ in told] == list(range(2 * len(SHARES)))
+    assert {total for _, _, total in told} == {2 * len(SHARES)}
+    assert (told[0][0], told[-1][0]) == ("every hour: 1x", "every day: 0.02x")
 
 
 # -- goals that cannot be met
@@ -476,6 +515,7 @@ def test_the_command_draws_the_curve(run: Run, tmp_path: Path) -> None:
     text = page.read_text()
     assert text.count("<svg") == 2
     assert "above_later" in text
+    assert "[16/16] every day: 0.02x" in run("--simulate").stderr
     assert "http" not in text  # it loads nothing
 
 

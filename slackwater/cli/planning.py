@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from slackwater.cli.bench import showing_stages
 from slackwater.cli.context import Session, session
 from slackwater.cli.output import counted, print_json, print_reasons, print_table, table
 from slackwater.cli.planning_curves import page, print_curves
@@ -62,14 +64,16 @@ def plan(
     Nothing is changed, unless --apply is given.
     """
     own = session(ctx)
-    with own.open() as db:
+    simulate = simulate or html is not None
+    with own.open() as db, showing_stages(own) if simulate else nullcontext() as on_stage:
         told = db.plan(
             apply=apply,
             supposing=supposing or (),
-            simulate=simulate or html is not None,
+            simulate=simulate,
             paces=paces.value,
             sharing=sharing is Switch.on,
             max_pace=max_pace,
+            on_stage=on_stage,
         )
     if html is not None:
         html.write_text(page(told), encoding="utf-8")

@@ -7,8 +7,8 @@ Views whose results are due at the same rhythm are planned together, and may sha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from slackwater.planner.course import Course
 from slackwater.planner.decomposition import Decomposition
 from slackwater.planner.pace import LADDER, Found, Goal, Search
 from slackwater.planner.reach import nearest_goal
-from slackwater.planner.rounds import Budgets, within_budgets
+from slackwater.planner.rounds import Budgets, Sought, States, within_budgets
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut
 from slackwater.stats.arrival import Arrived, Expected
@@ -64,7 +64,9 @@ class Paced:
     batch: Found
     forms: Forms
     expected: Mapping[str, Expected]  # of a period, by table
-    assumed: bool = False  # nothing is known of what comes
+    assumed: bool  # nothing is known of what comes
+    at_share: Callable[[float], Sought] = field(repr=False)
+    """What is found if each view may take a share of its own batch, and nothing else is another."""
 
     @property
     def period_seconds(self) -> float:
@@ -150,28 +152,40 @@ class _Planning:
         self._assumed = False
         self._expected: dict[str, Expected] = {}  # of a period, by table
         self._usual: dict[str, float] = {}  # its rows
+        self._settings: dict[States, Setting] = {}  # by what is dropped
 
     def paced(self, ids: Ids) -> Paced:
         """Cut, simulate, search."""
-        queries = {view.name: self._query(view) for view in self._views}
-        budgets = Budgets(dict(self._budgets()), bytes_of_states(self._world))
-        search, found = within_budgets(
-            lambda setting: self._searched(queries, setting), self._setting(queries), budgets
-        )
-        dag = search.dag
+        search, found = self._sought(dict(self._goals()))
         written = dict(self._written())
-        made, batch = forms(dag, found, self._usual, ids, written), search.batch()
-        return Paced(self._rhythm, search, found, batch, made, self._expected, self._assumed)
+        made = forms(search.dag, found, self._usual, ids, written)
+        told = self._expected, self._assumed
+        return Paced(self._rhythm, search, found, search.batch(), made, *told, self._at_share)
 
-    def _searched(self, queries: Mapping[str, Relation], setting: Setting) -> tuple[Search, Found]:
-        """Who shares what, and the paces."""
-        goals, options = dict(self._goals()), self._options
+    def _at_share(self, share: float) -> Sought:
+        return self._sought({view.name: Goal(share=share) for view in self._views})
+
+    def _sought(self, goals: Mapping[str, Goal]) -> Sought:
+        """Who shares what, and the paces, with the states that there is room for. What was costed
+        for some goals is not costed again for others."""
+
+        def seek(setting: Setting) -> Sought:
+            return self._searched(self._settings.setdefault(setting.dropped, setting), goals)
+
+        return within_budgets(seek, self._setting, self._budgets)
+
+    def _searched(self, setting: Setting, goals: Mapping[str, Goal]) -> Sought:
+        queries, options = self._queries, self._options
         if options.sharing and len(queries) > 1:
             best = Decomposition(queries, setting, goals, options.paces, options.most).best()
             return best.search, best.found
         simulation = Simulation(cut(queries, sharing=options.sharing), setting)
         search = Search(simulation, goals, options.paces, options.most)
         return search, search.greedy()
+
+    @cached_property
+    def _queries(self) -> Mapping[str, Relation]:
+        return {view.name: self._query(view) for view in self._views}
 
     def _query(self, view: View) -> Relation:
         return expanded(self._world, view)
@@ -192,15 +206,16 @@ class _Planning:
                 seconds = float("inf") if within.seconds is None else within.seconds
                 yield view.name, Goal(seconds, within.share)
 
-    def _budgets(self) -> Iterator[tuple[str, float]]:
-        for view in self._views:
-            budget = budget_of(self._world, view)
-            if budget is not None:
-                yield view.name, float(budget)
+    @cached_property
+    def _budgets(self) -> Budgets:
+        said = {view.name: budget_of(self._world, view) for view in self._views}
+        own = {name: float(budget) for name, budget in said.items() if budget is not None}
+        return Budgets(own, bytes_of_states(self._world))
 
-    def _setting(self, queries: Mapping[str, Relation]) -> Setting:
+    @cached_property
+    def _setting(self) -> Setting:
         house = self._world.house
-        ids = dict.fromkeys(s.source for q in queries.values() for s in q.scans())
+        ids = dict.fromkeys(s.source for q in self._queries.values() for s in q.scans())
         return Setting(
             self._inflows(ids),
             house.experience.of("").model,

@@ -5,13 +5,15 @@ statements supposed → paces → report → (applied)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import View
 from slackwater.errors import UserError
 from slackwater.planner.pace import LADDER
+from slackwater.timing.texts import in_units
 from slackwater.work import parts
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
@@ -22,9 +24,12 @@ from slackwater.work.reachable import when_computed_anew
 from slackwater.work.rebuilding import rebuild
 from slackwater.work.supposing import supposing
 from slackwater.work.together import together
-from slackwater.work.tradeoff import tradeoff
+from slackwater.work.tradeoff import SHARES, Tradeoff, tradeoff
 from slackwater.work.unpaced import FULL, unpaced
 from slackwater.work.world import World
+
+OnStage = Callable[[str, int, int], None]
+"""Told what is done now, how many stages are over, and how many there are."""
 
 
 def plan(
@@ -33,8 +38,10 @@ def plan(
     suppose: Sequence[str] = (),
     apply: bool = False,
     simulate: bool = False,
+    on_stage: OnStage | None = None,
 ) -> PlanReport:
-    """The plan of all views, after some statements if they are supposed."""
+    """The plan of all views, after some statements if they are supposed. Curves take a while, of
+    which `on_stage` is told."""
     _check(options, suppose, apply)
     now, snapshot = house.now(), house.catalog.snapshot()
     world = World(house, supposing(house, snapshot, suppose), defining=True)
@@ -47,7 +54,7 @@ def plan(
         tuple(rhythm(world, paced) for paced in found),
         _left_out(world, found),
         rebuild(world, wanted),
-        simulation=tuple(tradeoff(paced, options) for paced in found) if simulate else None,
+        simulation=_simulated(found, on_stage) if simulate else None,
     )
     if suppose:
         here = World(house, snapshot, defining=True)
@@ -56,6 +63,22 @@ def plan(
     if apply:
         parts.apply(house, wanted)
     return replace(told, applied=apply)
+
+
+def _simulated(found: Sequence[Paced], on_stage: OnStage | None) -> tuple[Tradeoff, ...]:
+    """The curves of all rhythms."""
+    done, total = count(), len(SHARES) * len(found)
+
+    def curves(paced: Paced) -> Tradeoff:
+        own = f"every {in_units(paced.period_seconds)}".replace("every 1 ", "every ")
+
+        def on_point(share: float) -> None:
+            if on_stage is not None:
+                on_stage(f"{own}: {share:g}x", next(done), total)
+
+        return tradeoff(paced, on_point)
+
+    return tuple(map(curves, found))
 
 
 def _check(options: Options, suppose: Sequence[str], apply: bool) -> None:

@@ -1,16 +1,18 @@
 """What shorter results cost: predicted arrivals played for one goal after the other.
 
-The same simulation and the same search that plans go by, with every view under the same goal: a
-share of what its result takes if everything waits for the due moment.
+The same search that plans go by, who shares with whom and what is kept included, with every view
+under the same goal: a share of what its own result takes if it shares nothing, and everything waits
+for the due moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from slackwater.planner.pace import Found, Goal, Paces, Search
-from slackwater.work.pacing import Options, Paced
+from slackwater.planner.pace import Found, Paces, Search
+from slackwater.planner.rounds import Sought
+from slackwater.work.pacing import Paced
 
 SHARES = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 ALL = "all"
@@ -44,9 +46,9 @@ class Tradeoff:
     views: tuple[Curve, ...]
 
 
-def tradeoff(paced: Paced, options: Options) -> Tradeoff:
-    """The curves of one rhythm."""
-    played = {share: _played(paced, options, share) for share in SHARES}
+def tradeoff(paced: Paced, on_point: Callable[[float], None]) -> Tradeoff:
+    """The curves of one rhythm; each point is told of before it is looked for."""
+    played = {share: _played(paced, share, on_point) for share in SHARES}
     together = Curve(None, tuple(_together(*own, share) for share, own in played.items()))
     views = tuple(
         Curve(name, tuple(_of_view(name, *own, share) for share, own in played.items()))
@@ -55,10 +57,9 @@ def tradeoff(paced: Paced, options: Options) -> Tradeoff:
     return Tradeoff(paced.period_seconds, together, views)
 
 
-def _played(paced: Paced, options: Options, share: float) -> tuple[Search, Found]:
-    goals = {name: Goal(share=share) for name in paced.dag.roots}
-    search = Search(paced.search.simulation, goals, options.paces, options.most)
-    return search, search.greedy()
+def _played(paced: Paced, share: float, on_point: Callable[[float], None]) -> Sought:
+    on_point(share)
+    return paced.at_share(share)
 
 
 def _together(search: Search, found: Found, share: float) -> Point:
