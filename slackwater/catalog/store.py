@@ -10,7 +10,7 @@ from typing import Any, Self
 from sqlalchemy import insert, select, update
 
 from slackwater import faults
-from slackwater.catalog import collection, history, leases, pins, runs, snapshot, starting
+from slackwater.catalog import collection, history, leases, pins, runs, snapshot, starting, sums
 from slackwater.catalog.database import Database
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.keepalive import Keepalive
@@ -34,6 +34,7 @@ from slackwater.catalog.pins import Pin
 from slackwater.catalog.requirements import check
 from slackwater.catalog.snapshot import Snapshot
 from slackwater.catalog.starting import Start
+from slackwater.catalog.sums import Goals, Spent
 from slackwater.catalog.tables import commits, head
 from slackwater.catalog.transaction import Transaction
 from slackwater.catalog.updates import apply
@@ -193,6 +194,14 @@ class Catalog:
     ) -> tuple[Event, ...]:
         """The newest events, newest first."""
         return history.recent_events(self._database, relation, kind, limit, since)
+
+    def spent(self, since: str) -> Iterator[Spent]:
+        """What refreshes took since a moment, by day and by whom they were for."""
+        return sums.spent(self._database, since)
+
+    def goals(self, since: str) -> list[Goals]:
+        """How often results came in time since a moment, by view."""
+        return sums.goals(self._database, since)
 
     def news(self, after: int | None, kinds: Sequence[str]) -> tuple[int, tuple[Event, ...]]:
         """Events of some kinds after the one of that number, oldest first, and the number of the

@@ -50,7 +50,7 @@ def status(
     print_table(
         own.out, table((*names, "as of", "fresh"), map(_viewed, found["views"]), title="Views")
     )
-    goals = ("name", "schedule", "next due", "within", "kept", "missed", "CPU s by day", "states")
+    goals = ("name", "schedule", "next due", "within", "kept", "missed", "CPU s (cost)", "states")
     print_table(own.out, table(goals, map(_scheduled, found["views"]), title="Goals"))
     states = [(v["name"], s) for v in found["views"] for s in v["states"]]
     if states:
@@ -106,7 +106,8 @@ def _viewed(entry: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _scheduled(entry: dict[str, Any]) -> tuple[Any, ...]:
-    """When a view is due, how its goals were kept, what it cost, and the room its states take."""
+    """When a view is due, how its goals were kept, its CPU seconds by day and what these cost, and
+    the room its states take."""
     due = str(entry["next_due"] or "")[:19].replace("T", " ")
     if entry["rows_until_due"] is not None:
         due = f"in {counted(entry['rows_until_due'], 'row')}"
@@ -119,7 +120,7 @@ def _scheduled(entry: dict[str, Any]) -> tuple[Any, ...]:
         entry["within"] or "-",
         entry["goals_kept"],
         entry["goals_missed"],
-        ", ".join(f"{day}: {cpu:.2f}" for day, cpu in days) or "-",
+        ", ".join(f"{day}: {cpu:.2f} ({entry['cost'][day]:.2f})" for day, cpu in days) or "-",
         size(entry["state_bytes"]) + (f" of {size(budget)}" if budget is not None else ""),
     )
 

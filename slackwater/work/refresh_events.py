@@ -4,20 +4,25 @@ taken, what it took, and why."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from slackwater.catalog.model import Run, View
 from slackwater.planner.steps import StepReport
 from slackwater.sources import parquet
+from slackwater.timing import parse_prices
+from slackwater.work.parts import views_of
 from slackwater.work.reports import RefreshReport
 from slackwater.work.waiting import marks
 from slackwater.work.world import World
 
 
 def body(world: World, run: Run, read_at: str, view: View, report: RefreshReport) -> dict[str, Any]:
-    """What is written down of one view."""
+    """What is written down of one view; of a part, also which views it was for."""
     choice = report.choice
     return {
+        **({"views": list(views_of(view))} if view.part else {}),
+        "price": _price(world, read_at),
         "run": run.id,
         "read_commit": world.snapshot.commit,
         "read_at": read_at,
@@ -40,6 +45,12 @@ def body(world: World, run: Run, read_at: str, view: View, report: RefreshReport
         "planning_seconds": report.planning_seconds,
         "steps": [s.to_json() for s in report.steps],
     }
+
+
+def _price(world: World, at: str) -> float:
+    """Of a second of work that begins at a moment."""
+    prices = parse_prices(world.snapshot.settings.get("prices", "1"))
+    return prices.at(datetime.fromisoformat(at))
 
 
 def _chosen(world: World, report: RefreshReport) -> dict[str, Any] | None:
