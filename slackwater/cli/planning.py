@@ -16,7 +16,15 @@ from slackwater.cli.output import counted, print_json, print_reasons, print_tabl
 from slackwater.cli.planning_curves import page, print_curves
 
 if TYPE_CHECKING:
-    from slackwater.work.plan_report import Made, Piece, PlannedView, PlanReport, Rebuild, Rhythm
+    from slackwater.work.plan_report import (
+        Made,
+        Piece,
+        PlannedView,
+        PlanReport,
+        Rebuild,
+        Rhythm,
+        StateMade,
+    )
 
 WIDEST = 60
 """Characters of what a piece is; `--json` has all of them."""
@@ -172,16 +180,22 @@ def _print_rebuild(own: Session, rebuild: Rebuild, applied: bool) -> None:
         return
     rows = [
         *(_made("new part", m) for m in rebuild.new_parts),
-        *((*_made("part at another pace", m)[:4], "", "") for m in rebuild.changed_parts),
-        *((*_made("dropped part", m)[:5], "") for m in rebuild.dropped_parts),
+        *((*_made("part at another pace", m)[:4], "", "", "") for m in rebuild.changed_parts),
+        *((*_made("dropped part", m)[:5], "", "") for m in rebuild.dropped_parts),
         *(_made("view computed anew", m) for m in rebuild.views),
         *(_made("view without content", m) for m in rebuild.first),
+        *(_kept("dropped state", s) for s in rebuild.dropped_states),
+        *(_kept("new state", s) for s in rebuild.built_states),
     ]
-    names = ("what", "name", "is", "for", "rows", "CPU s")
+    names = ("what", "name", "is", "for", "rows", "CPU s", "bytes")
     title = "Applied; computed by the next refresh" if applied else "Applying this would change"
     print_table(own.out, table(names, rows, title=title))
 
 
 def _made(what: str, made: Made) -> tuple[str, ...]:
     views, rows = ", ".join(made.views), f"{made.rows:,.0f}"
-    return what, made.name, _shortened(made.what), views, rows, f"{made.cpu_seconds:.3f}"
+    return what, made.name, _shortened(made.what), views, rows, f"{made.cpu_seconds:.3f}", ""
+
+
+def _kept(what: str, made: StateMade) -> tuple[str, ...]:
+    return what, made.state, "", made.view, "", "", f"{made.bytes:,}"

@@ -6,7 +6,8 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from math import inf
@@ -167,6 +168,13 @@ class House:
         """The same with a run that makes use of it, and what is there by then pinned."""
         wait, ttl = self.settings.lease_wait_seconds, self.settings.lease_seconds
         return self.catalog.start(kind, ids, self.timestamp, wait, ttl)
+
+    def aside(self) -> House:
+        """The same to try things in: what is decided there is not remembered here."""
+        found = copy(self)
+        found.keeper = replace(self.keeper, decided=dict(self.keeper.decided))
+        found.plans = Recent(MOST_PLANS)
+        return found
 
     def columns(self, segment: Segment, names: Sequence[str]) -> pa.Table:
         """Some columns of a small segment. Views that read the same change ask for the same."""

@@ -189,12 +189,21 @@ class Keeping:
         """What the next refresh keeps, by a method, as far as one can tell."""
         shared = round(shared_bytes(self.upkeep.world, self.upkeep.view))
         taken = round(taken_by(self.upkeep.world, self.upkeep.view)) + shared
-        plan = self.next if method == INCREMENTAL else self.afresh
-        kept = {s.node.digest(): s.name for s in plan.kept} if method != PLAIN else {}
-        sizes = self._sizes(method == FULL) if kept else {}
-        states = tuple((name, round(sizes[s].bytes)) for s, name in kept.items() if s in sizes)
+        kept, sizes = self._kept_after(method), self.bytes_after(method)
+        states = tuple((name, round(sizes[s])) for s, name in kept.items() if s in sizes)
         gone = tuple(known.kind for s, known in self.upkeep.known.items() if s not in kept)
         return Room(self._said, taken, states, gone, shared)
+
+    def _kept_after(self, method: str) -> dict[str, str]:
+        """The names of what the next refresh keeps, by signature."""
+        plan = self.next if method == INCREMENTAL else self.afresh
+        return {s.node.digest(): s.name for s in plan.kept} if method != PLAIN else {}
+
+    def bytes_after(self, method: str) -> dict[str, float]:
+        """What these are expected to take, by signature, as far as it is known."""
+        kept = self._kept_after(method)
+        sizes = self._sizes(method == FULL) if kept else {}
+        return {signature: sizes[signature].bytes for signature in kept if signature in sizes}
 
     def told(
         self, measured: Mapping[str, float], kept: Collection[str], mode: str

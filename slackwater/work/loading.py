@@ -36,15 +36,22 @@ class Loading:
 
     def load(self, id: str, relation: Relation) -> Load:
         """Of a relation over tables, views and parts, that is known by an id from then on."""
-        sources = {scan.source: self._source(scan.source) for scan in relation.scans()}
-        rows = {source: Rows(n) for source, n in sources.items()}
-        self._rows[id] = Estimates(rows, self._known).of(relation).before
+        sources = self._sources(relation)
+        self._rows[id] = self.rows(relation)
         inflows = {source: Inflow(0.0, Change(inserts=n)) for source, n in sources.items()}
         setting = Setting(inflows, self._model, self._engines, self._known)
         simulation = Simulation(cut({id: relation}, blocking=False, sharing=False), setting)
         (subplan,) = simulation.dag.subplans
         cost = simulation.cost(0, [1] * len(simulation.moving(subplan)))
         return Load(self._rows[id], cost.total, cost.final)
+
+    def rows(self, relation: Relation) -> float:
+        """Those that it is expected to have."""
+        rows = {source: Rows(n) for source, n in self._sources(relation).items()}
+        return Estimates(rows, self._known).of(relation).before
+
+    def _sources(self, relation: Relation) -> dict[str, float]:
+        return {scan.source: self._source(scan.source) for scan in relation.scans()}
 
     def load_view(self, view: View) -> Load:
         """Of a view, as its SQL says."""

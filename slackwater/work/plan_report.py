@@ -102,6 +102,15 @@ class Made:
 
 
 @dataclass(frozen=True)
+class StateMade:
+    """A state of a view, or of a part, and the bytes that it takes, or is expected to take."""
+
+    view: str
+    state: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Rebuild:
     """What the catalog has to learn for a plan, and what is computed for it."""
 
@@ -110,11 +119,14 @@ class Rebuild:
     dropped_parts: tuple[Made, ...] = ()
     views: tuple[Made, ...] = ()  # computed anew by their next refresh
     first: tuple[Made, ...] = ()  # views without content, computed then in any case
+    dropped_states: tuple[StateMade, ...] = ()  # of views that stay as they are, by their options
+    built_states: tuple[StateMade, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
         """Is everything as it is planned?"""
-        return not (self.new_parts or self.changed_parts or self.dropped_parts or self.views)
+        parts = self.new_parts or self.changed_parts or self.dropped_parts
+        return not (parts or self.views or self.dropped_states or self.built_states)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ def plan(
     which `on_stage` is told."""
     _check(options, suppose, apply)
     now, snapshot = house.now(), house.catalog.snapshot()
+    here = World(house, snapshot, defining=True)
     world = World(house, supposing(house, snapshot, suppose), defining=True)
     found = planned(house, now, options, world)
     wanted = together(world, found)
@@ -53,11 +54,10 @@ def plan(
         tuple(suppose),
         tuple(rhythm(world, paced) for paced in found),
         _left_out(world, found),
-        rebuild(world, wanted),
+        rebuild(here, world, wanted),
         simulation=_simulated(found, on_stage) if simulate else None,
     )
     if suppose:
-        here = World(house, snapshot, defining=True)
         before = planned(house, now, options, here)
         told = _beside(told, [rhythm(here, paced) for paced in before])
     if apply:

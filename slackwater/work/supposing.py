@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from slackwater.catalog.model import Drop, View
 from slackwater.catalog.snapshot import Snapshot
 from slackwater.errors import UserError
 from slackwater.sql import statements as s
 from slackwater.sql.options import view_changes, warehouse_changes
 from slackwater.work.definitions import view_of
 from slackwater.work.house import House
+from slackwater.work.parts import without
 from slackwater.work.world import World
 
 
@@ -28,7 +30,11 @@ def _after(world: World, statement: s.Statement) -> Snapshot:
     match statement:
         case s.CreateView():
             view = view_of(world, statement)
-            return snapshot if view is None else snapshot.supposing([view])
+            if view is None:
+                return snapshot
+            known = [world.view(view.name)] if view.id in snapshot else []
+            gone = [state.id for v in known for state in snapshot.states(v.id)]
+            return snapshot.supposing([view], [*gone, *_parts(snapshot, known)])
         case s.AlterView():
             view = world.view(statement.name)
             changes = view_changes(statement.options, statement.taken_back, view.name)
@@ -62,4 +68,11 @@ def _without(world: World, statement: s.Drop) -> Snapshot:
             code="STILL_NEEDED",
             hint="Drop those views first.",
         )
-    return world.snapshot.supposing(gone=[view.id])
+    return world.snapshot.supposing(gone=[view.id, *_parts(world.snapshot, [view])])
+
+
+def _parts(snapshot: Snapshot, views: Iterable[View]) -> Iterator[str]:
+    """The parts that nobody needs without some views, with all that is kept of them."""
+    for update in (u for view in views for u in without(snapshot, view)):
+        assert isinstance(update, Drop)
+        yield from (update.id, *(state.id for state in snapshot.states(update.id)))
