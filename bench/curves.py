@@ -147,7 +147,7 @@ class Factors(Shape):
             marks.append(
                 f'<text x="{LABELS - 8}" y="{y + 9}" text-anchor="end">{escape(case)}</text>'
             )
-            for name, times in reversed(own.items()):  # the first on top
+            for name, times in reversed(list(own.items())):  # the first on top
                 told = escape(f"{name}: {times:.3g} times")
                 dot = f'cx="{_at(times, decades):.1f}" cy="{y + 5}" r="4"'
                 fill = f'fill="{color(series.index(name))}" fill-opacity=".8"'

@@ -132,7 +132,7 @@ def _left(panel: int) -> int:
 
 def _dots(own: Mapping[str, float], series: Sequence[str], x: int, y: int) -> Iterator[str]:
     yield f'<line x1="{x}" x2="{x + PANEL}" y1="{y}" y2="{y}" stroke="#ddd"/>'
-    for name, times in reversed(own.items()):  # the first on top
+    for name, times in reversed(list(own.items())):  # the first on top
         at = x + PANEL * min(1.0, max(0.0, (times - 1) / (MOST - 1)))
         dot = f'cx="{at:.1f}" cy="{y}" r="4" fill="{color(series.index(name))}"'
         told = f"{escape(name)}: {times:.2f}"
