@@ -56,6 +56,7 @@ class Found:
     final: Mapping[str, float]  # seconds of the last run, by query
     wanted: Mapping[str, float]
     steps: int = 0
+    tried: int = 1  # ways to share that were compared
 
     @property
     def missed(self) -> dict[str, float]:
@@ -92,6 +93,8 @@ class Search:
     rivals: tuple[Search, ...] = ()
     """Searches for the same queries that share in other ways."""
     groups: list[tuple[Path, ...]] = field(default_factory=list)
+    looks: int = 0
+    """How often it was asked what a subplan costs."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -191,6 +194,7 @@ class Search:
     def cost(self, number: int, paces: Paces) -> Cost:
         """Of one subplan. One that always runs with the only one that reads it is a part of that,
         and no run of its own."""
+        self.looks += 1
         own = [paces[path] for path in self._paths_of[number]]
         cost = self.simulation.cost(number, own)
         for child, path in self._reads[number]:

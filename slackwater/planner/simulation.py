@@ -162,7 +162,8 @@ class Simulation:
         if key not in costs:
             asked = [key]
             if len(set(paces)) == 1:  # one pace for all: then others like it will be asked for
-                asked += [(k,) * len(paces) for k in self.rungs if k != paces[0]]
+                likely = ((k,) * len(paces) for k in self.rungs if k != paces[0])
+                asked += [others for others in likely if others not in costs]
             found = self._simulated(self.dag.subplans[number], asked)
             for own, cost in zip(asked, found, strict=True):
                 costs.setdefault(own, cost)
