@@ -98,6 +98,13 @@ class Remembered:
     backlogs: dict[tuple[int, int], Cost] = field(default_factory=dict)
 
 
+def signature(dag: Dag, subplan: Subplan) -> object:
+    """The same for subplans that cost the same: what it gives, of what, and whether it is of one
+    query, which may do without states."""
+    below = tuple(dag.expanded(child) for child in subplan.children)
+    return dag.expanded(subplan.number), below, len(subplan.queries) == 1
+
+
 @dataclass
 class Setting:
     """What subplans run in: what arrives, what work costs where, and what is known of values."""
@@ -118,8 +125,7 @@ class Setting:
 
     def remembered(self, dag: Dag, subplan: Subplan) -> Remembered:
         """What is known of a subplan, whatever dag it is met in."""
-        below = tuple(dag.expanded(child) for child in subplan.children)
-        return self._costs.setdefault((dag.expanded(subplan.number), below), Remembered())
+        return self._costs.setdefault(signature(dag, subplan), Remembered())
 
     def paid(self, sources: Collection[str], ends: Times) -> Times:
         """The price of CPU time of runs for some shares of the rows of sources."""
