@@ -194,10 +194,17 @@ def _timed(find: Find) -> dict[str, Any]:
     try:
         found = find()
     except OutOfTimeError:
-        return {"seconds": None, "cpu_seconds": None, "subplans": None, "total": None}
+        return {
+            "seconds": None,
+            "cpu_seconds": None,
+            "subplans": None,
+            "total": None,
+            "tried": None,
+        }
     return {
         "seconds": time.perf_counter() - begun,
         "cpu_seconds": time.process_time() - cpu,
         "subplans": len(found.dag.subplans),
         "total": found.found.total,
+        "tried": found.tried,
     }

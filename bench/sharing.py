@@ -256,4 +256,5 @@ def searched(settings: Settings, files: dict[str, Path], learned: Learned) -> di
         "wanted": SEARCH_SECONDS,
         "paper": PAPER_SEARCH_SECONDS,
         "subplans": len(best.dag.subplans),
+        "tried": best.tried,
     }

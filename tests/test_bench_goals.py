@@ -35,6 +35,7 @@ from slackwater.cli.app import app
 from slackwater.cli.bench_goals import _met
 from slackwater.cli.bench_sharing import _days, _tuned
 from slackwater.errors import UserError
+from slackwater.planner.decomposition import Decomposition
 from slackwater.planner.pace import Found, Goal
 from slackwater.planner.subplans import cut
 from slackwater.types import BIGINT, Field
@@ -412,9 +413,20 @@ def test_goals_shorter_than_one_run_are_begun_before_they_are_due() -> None:
 def test_searches_with_costs_remembered_or_not_and_split_in_every_way_find_the_same() -> None:
     settings = search.Settings(paces=(3,), counts=(3,), limit=600, queries=TEN[:3])
     remembered, again, clusters, every = search.run(settings)["lines"]
+    assert remembered["tried"] == again["tried"] > 3
     assert remembered["total"] == pytest.approx(again["total"])
     assert remembered["subplans"] == again["subplans"]
     assert every["total"] <= clusters["total"] * 1.01
+
+
+def test_of_all_queries_of_tpch_more_than_a_handful_of_plans_is_compared() -> None:
+    own = search.catalogue(1.0)
+    goals = {name: Goal(share=0.01) for name in own.queries}
+    found = Decomposition(own.queries, own.setting, goals, most=12)
+    best = found.best()
+    assert len(own.queries) == 22
+    assert best.found.tried > 20
+    assert best.badness < min(w.badness for w in (found.together, found.apart, found.unshared))
 
 
 def test_a_search_ends_when_its_time_is_up() -> None:

@@ -125,6 +125,13 @@ def test_pieces_say_what_they_are_and_who_shares_them(db: Warehouse) -> None:
     assert all(len(p.views) == 1 for p in apart.pieces)
 
 
+def test_a_plan_tells_how_many_ways_to_share_were_compared(db: Warehouse, run: Run) -> None:
+    region, daily = db.plan().rhythms
+    assert daily.compared > 3  # together, apart and unshared are always among them
+    assert region.compared == db.plan(sharing=False).rhythms[1].compared == 1
+    assert f"The best of {daily.compared} ways to share" in run().output
+
+
 def test_pieces_say_by_which_method_they_are_run(db: Warehouse, run: Run) -> None:
     methods = {p.piece: p.method for r in db.plan().rhythms for p in r.pieces}
     assert set(methods.values()) <= set(METHODS)

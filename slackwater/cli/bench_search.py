@@ -57,7 +57,16 @@ def search(
 
 
 def _searches(lines: Sequence[dict[str, Any]], limit: float) -> tuple[list[str], list[list[Any]]]:
-    columns = ["queries", "maximum pace", "costs", "split by", "seconds", "CPU s", "subplans"]
+    columns = [
+        "queries",
+        "maximum pace",
+        "costs",
+        "split by",
+        "seconds",
+        "CPU s",
+        "plans",
+        "subplans",
+    ]
     rows = []
     for line in lines:
         found = line["seconds"] is not None
@@ -69,6 +78,7 @@ def _searches(lines: Sequence[dict[str, Any]], limit: float) -> tuple[list[str],
                 line["splits"],
                 f"{line['seconds']:.2f}" if found else f"more than {limit:g}",
                 f"{line['cpu_seconds']:.2f}" if found else "",
+                line["tried"] if found else "",
                 line["subplans"] if found else "",
                 f"{line['total']:.1f}" if found else "",
             ]

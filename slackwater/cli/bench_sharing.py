@@ -82,7 +82,8 @@ def _print_sharing(own: Session, told: dict[str, Any]) -> None:
         found = told["search"]
         own.out.print(
             f"Search for 22 queries, maximum pace 100, constraint 0.01: {found['seconds']:.2f} s"
-            f" (wanted: below {found['wanted']:g}; the paper: {found['paper']:g})"
+            f" (wanted: below {found['wanted']:g}; the paper: {found['paper']:g}),"
+            f" the best of {found['tried']} plans"
         )
 
 

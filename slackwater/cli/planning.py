@@ -124,6 +124,8 @@ def _print_rhythm(own: Session, rhythm: Rhythm) -> None:
             "bold",
         )
     )
+    if rhythm.compared > 1:
+        own.out.print(f"The best of {rhythm.compared} ways to share that were compared.")
     if rhythm.assumed:
         own.out.print("Nothing is known yet of what comes; all that is there is taken for it.")
     coming = [(t.table, f"{t.rows:,.0f}", f"{t.expected_rows:,.0f}") for t in rhythm.tables]

@@ -19,7 +19,7 @@ from slackwater.planner.descent import Descent
 from slackwater.planner.families import families
 from slackwater.planner.family import Family, Splits
 from slackwater.planner.pace import LADDER, Goal, Search
-from slackwater.planner.parts import Badness, Paced, Shared, badness, joined
+from slackwater.planner.parts import Badness, PartSearch, Shared, badness, joined
 from slackwater.planner.pieces import Clusters, Pieces
 from slackwater.planner.simulation import Setting, Simulation
 from slackwater.planner.subplans import cut
@@ -27,9 +27,11 @@ from slackwater.planner.subplans import cut
 __all__ = ["Decomposition", "Shared", "Splits"]
 
 DONE = object()
-EFFORT = 130.0
-"""So much is looked at, by the time that it takes to simulate a subplan: TPC-H's 22 queries then
-take less than 3 s (`slackwater bench search`)."""
+"""What is left where nothing more is to be tried."""
+EFFORT, AT_LEAST = 1_300.0, 1.5
+"""So much is looked at, in all, by the time that it takes to simulate an operator (`PartSearch`):
+TPC-H's 22 queries take less than 3 s (`slackwater bench search`). At least half as much again as it
+takes to look at everything shared and at nothing shared."""
 
 
 @dataclass
@@ -44,14 +46,17 @@ class Decomposition:
     every_split: bool = False
     """Is the best of all splits of each piece looked for, and not the one of clustering?"""
     effort: float = EFFORT
+    """How much is looked at in all, if that suffices for what always is."""
 
     def __post_init__(self) -> None:
         self.ordered = in_one_order(self.queries)
         alone = Simulation(cut(self.ordered, sharing=False), self.setting, LADDER)
         batch = Search(alone, {}, self.mode, self.most).batch().final
-        self._paced = Paced(self.setting, _in_seconds(self.goals, batch), self.mode, self.most)
-        self._pieces = Pieces(self._paced, batch, self.every_split)
-        self._families = [Family(f, self._paced, self._pieces) for f in families(self.ordered)]
+        self._search = PartSearch(
+            self.setting, _in_seconds(self.goals, batch), self.mode, self.most
+        )
+        self._pieces = Pieces(self._search, batch, self.every_split)
+        self._families = [Family(f, self._search, self._pieces) for f in families(self.ordered)]
 
     # -- the whole
 
@@ -101,12 +106,17 @@ class Decomposition:
         yield [family.unshared for family in self._families]
 
     def _look(self, chosen: Sequence[Shared]) -> None:
-        """Families take turns: next is the one on which least was spent for what it costs."""
-        waiting = {
-            i: Descent(family, partial(_with, chosen, i)).steps()
-            for i, family in enumerate(self._families)
-        }
-        while waiting and self._paced.effort < self.effort:
+        """All families put queries together in sets, then all split pieces, and so on."""
+        most = max(self.effort, AT_LEAST * self._search.effort)
+        descents = (Descent(f, partial(_with, chosen, i)) for i, f in enumerate(self._families))
+        for phase in zip(*(descent.phases() for descent in descents), strict=True):
+            self._take_turns(chosen, dict(enumerate(phase)), most)
+
+    def _take_turns(
+        self, chosen: Sequence[Shared], waiting: dict[int, Iterator[None]], most: float
+    ) -> None:
+        """Next is the family on which least was spent for what it costs."""
+        while waiting and self._search.effort < most:
             own = min(waiting, key=lambda i: self._families[i].effort / (chosen[i].total or 1.0))
             if next(waiting[own], DONE) is DONE:
                 del waiting[own]

@@ -1,8 +1,9 @@
 """Which ways to share are tried for a family, one after the other (000, 4.3; 003, 4.1-4.4).
 
-From everything shared, pieces are split from the largest down, each as deep as is best, and what is
-left of them below is looked at in turn; from nothing that is shared, pieces are put together; and
-so are whole queries. A way stays if the plan of all families is better with it.
+From nothing that is shared, whole queries are put together in sets, the best two first. From
+everything shared, pieces are split from the largest down, each as deep as is best, and what is left
+of them below is looked at in turn. From only that shared which is equal, single pieces are put
+together. A way stays if the plan of all families is better with it.
 """
 
 from __future__ import annotations
@@ -26,12 +27,26 @@ class Descent:
         self._family = family
         self._worth = worth
 
-    def steps(self) -> Iterator[None]:
-        """All that is tried, with a stop after each way."""
-        if len(self._family.queries) > 1 or self._family.groups:
-            yield from self._put_together()
-            yield from self._split()
-            yield from self._in_sets()
+    def phases(self) -> Iterator[Iterator[None]]:
+        """All that is tried, with a stop after each way: first what costs least to find out."""
+        yield self._in_sets()
+        yield self._split()
+        yield self._put_together()
+        yield self._in_pairs()
+
+    def _in_sets(self) -> Iterator[None]:
+        """From nothing that is shared, not even what is equal, queries are put together."""
+        best, found = self._family.unshared, True
+        sets: list[Collection[str]] = [frozenset({query}) for query in self._family.queries]
+        while found:
+            found, better = False, sets
+            for a, b in combinations(sets, 2):
+                united = [own for own in sets if own not in (a, b)] + [{*a, *b}]
+                tried = self._family.partitioned(united)
+                yield
+                if self._worth(tried) < self._worth(best):
+                    best, better, found = tried, united, True
+            sets = better
 
     def _split(self) -> Iterator[None]:
         best, made, seen = self._family.together, Splits(), set[object]()
@@ -51,24 +66,12 @@ class Descent:
                 best, made = yield from self._tried(
                     best, made, (own.but(sets, ()) for own in others)
                 )
-        yield from self._tried(best, made, self._pairs())
 
-    def _in_sets(self) -> Iterator[None]:
-        """From nothing that is shared, not even what is equal, queries are put together."""
-        best, found = self._family.unshared, True
-        sets: list[Collection[str]] = [frozenset({query}) for query in self._family.queries]
-        while found:
-            found, better = False, sets
-            for a, b in combinations(sets, 2):
-                united = [own for own in sets if own not in (a, b)] + [{*a, *b}]
-                tried = self._family.partitioned(united)
-                yield
-                if self._worth(tried) < self._worth(best):
-                    best, better, found = tried, united, True
-            sets = better
+    def _in_pairs(self) -> Iterator[None]:
+        """Two that share a piece, whatever is expected of that."""
+        yield from self._tried(self._family.apart, self._family.singles, self._pairs())
 
     def _pairs(self) -> Iterator[Splits]:
-        """Two that share a piece, whatever is expected of that."""
         for group in self._family.groups:
             for pair in combinations(group.members, 2):
                 single = (frozenset({m}) for m in group.members if m not in pair)

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from slackwater.algebra.relation import Relation
 from slackwater.planner.alike import Group, Member, groups, shared
-from slackwater.planner.parts import Paced, Shared
+from slackwater.planner.parts import PartSearch, Shared
 from slackwater.planner.pieces import Clusters, Pieces
 from slackwater.planner.subplans import cut, united
 
@@ -41,11 +41,11 @@ class Splits:
 class Family:
     """Queries that may share, and what was found of the ways in which they do."""
 
-    def __init__(self, queries: Mapping[str, Relation], paced: Paced, pieces: Pieces) -> None:
+    def __init__(self, queries: Mapping[str, Relation], search: PartSearch, pieces: Pieces) -> None:
         self.queries = queries
         self.groups = groups(queries)
         self.effort = 0.0
-        self._paced = paced
+        self._search = search
         self._pieces = pieces
         self._found: dict[object, Shared] = {}
 
@@ -80,9 +80,9 @@ class Family:
 
     def clusters(self, members: Sequence[Member]) -> Clusters:
         """Sets of members that share."""
-        before = self._paced.effort
+        before = self._search.effort
         found = self._pieces.clusters(members)
-        self.effort += self._paced.effort - before
+        self.effort += self._search.effort - before
         return found
 
     def split_as(self, made: Splits) -> Shared:
@@ -95,7 +95,7 @@ class Family:
     def _split_as(self, made: Splits) -> Shared:
         first = [g.likeness for g in self.groups if g.likeness in made.first]
         sharing = shared(self.queries, made.split, first)
-        return self._paced.shared(sharing, cut(sharing.queries, at=sharing.pieces))
+        return self._search.shared(sharing, cut(sharing.queries, at=sharing.pieces))
 
     def partitioned(self, sets: Iterable[Collection[str]]) -> Shared:
         """Queries share all that they can with those of their own set, and nothing with others."""
@@ -114,11 +114,11 @@ class Family:
 
         sharing = shared(self.queries, split)
         apart = [{q: sharing.queries[q] for q in own} for own in sets]
-        return self._paced.shared(sharing, united([cut(own, at=sharing.pieces) for own in apart]))
+        return self._search.shared(sharing, united([cut(own, at=sharing.pieces) for own in apart]))
 
     def _once(self, key: object, make: Callable[[], Shared]) -> Shared:
         if key not in self._found:
-            before = self._paced.effort
+            before = self._search.effort
             self._found[key] = make()
-            self.effort += self._paced.effort - before
+            self.effort += self._search.effort - before
         return self._found[key]

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from slackwater.algebra.relation import Relation
 from slackwater.planner.alike import Sharing
 from slackwater.planner.families import parts
 from slackwater.planner.pace import WORTH, Found, Goal, Paces, Search
-from slackwater.planner.simulation import Setting, Simulation
+from slackwater.planner.simulation import Setting, Simulation, signature
 from slackwater.planner.subplans import Dag, Path, is_subplan, name_of, number_of, united
 
-LOOKS = 2_500
-"""Looks at what subplans cost that take about as long as to simulate a subplan."""
-SHARED = 0.1
+LOOKS = 250
+"""Looks at what subplans cost that take about as long as to simulate an operator."""
+SHARED = 1.0
 """To merge what queries share, and to cut them: for each query, by the same measure."""
 
 
@@ -115,7 +114,7 @@ def _moved(paces: Paces, start: int) -> Iterator[tuple[Path, int]]:
 
 
 @dataclass
-class Paced:
+class PartSearch:
     """Parts with their paces, and how much was looked at to find them.
 
     The effort is counted, not timed, so that the same queries get the same plan on any machine. It
@@ -127,7 +126,7 @@ class Paced:
     mode: str
     most: int
     effort: float = 0.0
-    """In simulated subplans."""
+    """In simulated operators."""
     _known: dict[object, Part] = field(default_factory=dict)
     _met: set[object] = field(default_factory=set)
 
@@ -148,7 +147,7 @@ class Paced:
     def meet(self, dag: Dag) -> None:
         """Subplans are simulated where they are met first."""
         for subplan in dag.subplans:
-            whole: Relation = dag.expanded(subplan.number)
-            key = whole, tuple(dag.expanded(child) for child in subplan.children)
-            self.effort += key not in self._met
-            self._met.add(key)
+            key = signature(dag, subplan)
+            if key not in self._met:
+                self._met.add(key)
+                self.effort += sum(1 for _ in subplan.relation.walk())

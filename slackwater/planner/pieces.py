@@ -9,7 +9,7 @@ from math import inf
 from slackwater.algebra.relation import Relation
 from slackwater.planner.alike import Member
 from slackwater.planner.pace import LADDER, WORTH, Goal
-from slackwater.planner.parts import Paced
+from slackwater.planner.parts import PartSearch
 from slackwater.planner.sharing import share
 from slackwater.planner.simulation import Cost, Simulation
 from slackwater.planner.splitting import best_split, clustered
@@ -22,7 +22,7 @@ Clusters = tuple[frozenset[Member], ...]
 class Pieces:
     """Pieces of queries, each computed by itself."""
 
-    paced: Paced
+    search: PartSearch
     batch: Mapping[str, float]
     """By query, the seconds of its one run alone."""
     every_split: bool = False
@@ -48,7 +48,7 @@ class Pieces:
 
     def _local_goal(self, query: str, node: Relation) -> float:
         """The part of a query's goal that is one piece's, by its part of the batch."""
-        goal = self.paced.goals.get(query, Goal())
+        goal = self.search.goals.get(query, Goal())
         batch = self.batch[query]
         return goal.seconds * self._costs(node)[1].final / batch if batch else inf
 
@@ -56,14 +56,14 @@ class Pieces:
         """By pace, what a relation costs that is computed by itself."""
         if relation not in self._alone:
             dag = cut({"": relation}, sharing=False)
-            simulation = Simulation(dag, self.paced.setting, self._ladder)
-            self.paced.meet(dag)
+            simulation = Simulation(dag, self.search.setting, self._ladder)
+            self.search.meet(dag)
             self._alone[relation] = {k: _at(simulation, k) for k in self._ladder}
         return self._alone[relation]
 
     @property
     def _ladder(self) -> Sequence[int]:
-        most = self.paced.most
+        most = self.search.most
         return [k for k in LADDER if k < most] + [most]
 
 

@@ -27,6 +27,7 @@ def rhythm(world: World, paced: Paced) -> Rhythm:
         tuple(_coming(world, paced)),
         tuple(_views(world, paced)),
         tuple(_piece(world, paced, subplan) for subplan in paced.dag.subplans),
+        paced.found.tried,
     )
 
 

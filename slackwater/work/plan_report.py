@@ -74,6 +74,7 @@ class Rhythm:
     tables: tuple[Coming, ...]
     views: tuple[PlannedView, ...]
     pieces: tuple[Piece, ...]
+    compared: int = 1  # ways for the views to share, of which this is the best
 
 
 @dataclass(frozen=True)
