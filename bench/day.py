@@ -15,7 +15,7 @@ tables are complete. The scheduler runs the day in four ways, each in a warehous
 Every fifth view has a `state_budget`: less room than its states would take, or as much.
 
 With `tight`, every third view is due once a day at a time of its own, and its last run may take no
-more than that share of one run: it has to be begun before it is due.
+more than that share of its batch work: with a small share it has to be begun before it is due.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Settings:
     ways: tuple[str, ...] = WAYS
     engine: str = "local"
     tight: float = 0.0
-    """The share of one run that the last run of every third view may take; 0: no such goals."""
+    """The share of its batch work that the last run of every third view may take; 0: none."""
     data: Path | None = None
     spark_master: str = "local[*]"
 

@@ -19,7 +19,7 @@ from slackwater.stats.values import Known
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.references import Reference
 from slackwater.work.meaning import as_written
-from slackwater.work.pacing import engines
+from slackwater.work.present import engines
 from slackwater.work.world import World
 
 MOST_PATHS = 8

@@ -10,18 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from slackwater import Warehouse
-from slackwater.catalog.model import View
 from slackwater.planner.choice import FULL, INCREMENTAL
-from slackwater.planner.pace import Found
-from slackwater.planner.subplans import cut
 from slackwater.stats.calibrate import Measured
 from slackwater.stats.cost import Model, Work
 from slackwater.stats.recall import Past
-from slackwater.tvr.normal import normalize
-from slackwater.work import parts
-from slackwater.work.expecting import NOTHING, Expectation, batch, expected
-from slackwater.work.meaning import as_written
-from slackwater.work.world import World
+from slackwater.work.expecting import Expectation, expected
 
 BY_KIND = "AS SELECT kind, SUM(amount) AS total FROM sales GROUP BY kind"
 
@@ -90,34 +83,9 @@ def test_rows_to_come_keep_promised_references(db: Warehouse) -> None:
     assert of(db, "v", **dict.fromkeys(tables, 100)).seconds > 0
 
 
-def test_a_batch_is_that_of_the_query_whatever_parts_there_are(db: Warehouse, sales: str) -> None:
-    """A share such as '0.1x' does not shrink as parts are computed early; and who asks may still
-    hold the view as it was before its parts were planned anew."""
-    before = db.catalog.snapshot().find("totals")
-    assert isinstance(before, View)
-    alone = batch(db._house, before)
-    world = World(db._house, db.catalog.snapshot(), defining=True)
-    dag = cut({"totals": normalize(as_written(world, before)[0])})
-    zero = {"totals": 0.0}
-    found = Found(dict.fromkeys(dag.subplans[0].paths, 4), 0.0, zero, zero)
-    parts.apply(db._house, parts.forms(dag, found, {}, parts.Ids(world.snapshot)))
-    formed = db.catalog.snapshot().find("totals")
-    assert isinstance(formed, View)
-    assert formed.form
-    assert batch(db._house, formed) == batch(db._house, before) == alone
-    lower = Found(dict.fromkeys(dag.subplans[0].paths, 1), 0.0, zero, zero)
-    parts.apply(db._house, parts.forms(dag, lower, {}, parts.Ids(db.catalog.snapshot())))
-    assert db.catalog.snapshot().parts() == ()
-    assert batch(db._house, formed) == alone
-    db.sql("DROP VIEW above")
-    db.sql("DROP VIEW totals")
-    assert batch(db._house, formed) == NOTHING
-
-
 def test_nothing_is_done_or_kept_by_asking(db: Warehouse, sales: str) -> None:
     before = db.catalog.snapshot().commit
     of(db, "above", **{sales: 1e6})
-    batch(db._house, db.catalog.snapshot().views()[0])
     assert db.catalog.snapshot().commit == before
     assert db.refresh("above")[-1].mode == "none"
 

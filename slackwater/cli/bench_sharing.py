@@ -196,7 +196,9 @@ def day(
     ] = "",
     tight: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of one run for the last run of every third view."),
+        typer.Option(
+            min=0, max=1, help="Share of its batch work for the last run of every third view."
+        ),
     ] = 0.0,
     engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "local",
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,

@@ -130,7 +130,7 @@ def _print_rhythm(own: Session, rhythm: Rhythm) -> None:
         own.out.print("Nothing is known yet of what comes; all that is there is taken for it.")
     coming = [(t.table, f"{t.rows:,.0f}", f"{t.expected_rows:,.0f}") for t in rhythm.tables]
     print_table(own.out, table(("table", "rows", "expected"), coming, title="Tables"))
-    names = ("view", "schedule", "within", "due s", "CPU s", "batch s", "batch CPU s", "goal")
+    names = ("view", "schedule", "within", "due s", "CPU s", "once s", "once CPU s", "goal")
     print_table(own.out, table(names, map(_viewed, rhythm.views), title="Views"))
     columns = ("piece", "what", "reads", "pace", "for", "method", "kept", "due s", "CPU s")
     print_table(own.out, table(columns, map(_pieced, rhythm.pieces), title="Pieces"))

@@ -11,8 +11,7 @@ from typing import Any
 
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import Event, View
-from slackwater.timing import parse_within
-from slackwater.work.expecting import batch
+from slackwater.work.allowed import Rows, allowed_seconds
 from slackwater.work.house import House
 from slackwater.work.reports import RefreshReport
 from slackwater.work.standing import Standing
@@ -45,13 +44,12 @@ class Due:
         return inf if self.within_seconds is None else self.moment.timestamp() + self.within_seconds
 
 
-def within_seconds(house: House, standing: Standing) -> float | None:
-    """Seconds that a result may take; a share is one of the batch work expected now."""
-    text = standing.options.get("within")
-    if text is None:
+def within_seconds(house: House, standing: Standing, rows: Rows | None = None) -> float | None:
+    """Seconds that a result may take, when so many rows are there, or as many as now."""
+    snapshot = house.catalog.snapshot()
+    if standing.view.id not in snapshot:  # somebody has dropped it meanwhile
         return None
-    goal = parse_within(text)
-    return goal.seconds if goal.share is None else goal.share * batch(house, standing.view).seconds
+    return allowed_seconds(World(house, snapshot, defining=True), standing.view, rows)
 
 
 def groups(dues: Sequence[Due]) -> list[list[Due]]:

@@ -116,7 +116,7 @@ class Risks:
         now: datetime,
     ) -> None:
         coming = self._coming(group, due, now, MARGIN)
-        allowed = {found.view.id: within_seconds(self._desk.house, found) for found in asking}
+        allowed = self._allowed(asking, coming)
         least = min((w for w in allowed.values() if w is not None), default=None)
         if least is None or self._is_far(group, coming, least):
             return
@@ -127,6 +127,13 @@ class Risks:
             if within is not None and most > within and not self._was_said(found, due):
                 takes = self._takes(group, self._coming(group, due, now, 0.0)).seconds
                 self._warn(found, due, within, min(most, takes), most)
+
+    def _allowed(
+        self, asking: Sequence[Standing], coming: Mapping[str, float]
+    ) -> dict[str, float | None]:
+        """Seconds by view, when the rows to come are there."""
+        rows = {id: self._world().rows(id) + more for id, more in coming.items()}
+        return {s.view.id: within_seconds(self._desk.house, s, rows) for s in asking}
 
     def _takes(self, group: Sequence[Standing], coming: Mapping[str, float]) -> Expectation:
         """What the refresh of all that is due together is expected to take."""

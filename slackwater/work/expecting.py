@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from slackwater.catalog.model import Run, Segment, Table, View
+from slackwater.catalog.model import Segment, Table, View
 from slackwater.planner.choice import ENGINES, Candidate, remembered_as
 from slackwater.sources import parquet
 from slackwater.sources.parquet import File
@@ -17,11 +17,10 @@ from slackwater.work.costing import costing
 from slackwater.work.forecast import forecast
 from slackwater.work.house import House
 from slackwater.work.interval import Interval
-from slackwater.work.meaning import as_written
 from slackwater.work.parts import PACE, every_of, views_of
 from slackwater.work.refreshing import order, ways
 from slackwater.work.upkeep import Upkeep
-from slackwater.work.world import Pending, World
+from slackwater.work.world import World
 
 BYTES_PER_ROW = 40
 """Of rows to come: they are not written yet."""
@@ -122,18 +121,6 @@ def _of_view(house: House, view: View, more: Mapping[str, float]) -> tuple[Expec
     off = house.experience.of(view.name).error(remembered_as(told.method), told.engine)
     taking = Expectation(float(told.seconds), float(told.cpu_seconds), float(told.seconds) * off)
     return taking, told.rows
-
-
-def batch(house: House, view: View) -> Expectation:
-    """Of computing a view in one batch from all there is, whatever parts it has by now: what a
-    share such as '0.1x' is of."""
-    world = World(house, house.catalog.snapshot(), Pending(), defining=True)
-    found = world.snapshot.get(view.id) if view.id in world.snapshot else None
-    if not isinstance(found, View):  # somebody has dropped it meanwhile
-        return NOTHING
-    relation, _ = as_written(world, found)
-    upkeep = Upkeep(world, Run("", "", "", "explain"), found, relation)
-    return _cheapest(_plain(upkeep), house.experience.of(view.name))
 
 
 def _plain(upkeep: Upkeep) -> list[Candidate]:

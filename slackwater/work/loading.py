@@ -11,7 +11,7 @@ from slackwater.planner.subplans import cut
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.tvr.normal import normalize
 from slackwater.work.meaning import as_written
-from slackwater.work.pacing import engines
+from slackwater.work.present import engines
 from slackwater.work.world import World
 
 

@@ -14,7 +14,6 @@ from functools import cached_property
 
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import Table, View
-from slackwater.planner.choice import ENGINES
 from slackwater.planner.course import Course
 from slackwater.planner.decomposition import Decomposition
 from slackwater.planner.pace import LADDER, Found, Goal, Search
@@ -25,14 +24,15 @@ from slackwater.planner.subplans import Dag, cut
 from slackwater.stats.arrival import Arrived, Expected
 from slackwater.stats.outlook import outlook
 from slackwater.stats.rows import Change
-from slackwater.timing import Rhythm, parse_prices, parse_within
+from slackwater.timing import Rhythm, parse_prices
 from slackwater.tvr.references import Reference
+from slackwater.work.allowed import Rows, allowed_seconds, batch, when_due
 from slackwater.work.arrivals import history
 from slackwater.work.course import at_any_time, course
 from slackwater.work.expanded import expanded, read_views
-from slackwater.work.goals import effective_options
 from slackwater.work.house import House
 from slackwater.work.parts import Forms, Ids, Written, forms
+from slackwater.work.present import engines
 from slackwater.work.rhythms import rhythm
 from slackwater.work.room import budget_of
 from slackwater.work.state_bytes import bytes_of_states
@@ -127,15 +127,6 @@ def planned(
     ]
 
 
-def engines(house: House) -> list[str]:
-    """Where steps can run."""
-    placement = house.settings.placement
-    found = [e for e in ENGINES if placement in ("auto", e)]
-    if "spark" in found and not house.runner.spark.is_available:
-        found.remove("spark")
-    return found
-
-
 class _Planning:
     """Views of one rhythm."""
 
@@ -156,14 +147,20 @@ class _Planning:
 
     def paced(self, ids: Ids) -> Paced:
         """Cut, simulate, search."""
-        search, found = self._sought(dict(self._goals()))
+        search, found = self._sought(dict(self._goals(when_due(self._setting.inflows))))
         written = dict(self._written())
         made = forms(search.dag, found, self._usual, ids, written)
         told = self._expected, self._assumed
         return Paced(self._rhythm, search, found, search.batch(), made, *told, self._at_share)
 
     def _at_share(self, share: float) -> Sought:
-        return self._sought({view.name: Goal(share=share) for view in self._views})
+        """What is found if each view may take a share of its own batch."""
+        return self._sought({name: Goal(share * took) for name, took in self._batches.items()})
+
+    @cached_property
+    def _batches(self) -> Mapping[str, float]:
+        rows = when_due(self._setting.inflows)
+        return {view.name: batch(self._world, view, rows) for view in self._views}
 
     def _sought(self, goals: Mapping[str, Goal]) -> Sought:
         """Who shares what, and the paces, with the states that there is room for. What was costed
@@ -198,13 +195,12 @@ class _Planning:
             if readers:
                 yield view.name, Written(view, readers)
 
-    def _goals(self) -> Iterator[tuple[str, Goal]]:
+    def _goals(self, rows: Rows) -> Iterator[tuple[str, Goal]]:
+        """In seconds, when so many rows are there as are expected."""
         for view in self._views:
-            said = effective_options(view, self._world.snapshot.settings).get("within")
-            if said is not None:
-                within = parse_within(said)
-                seconds = float("inf") if within.seconds is None else within.seconds
-                yield view.name, Goal(seconds, within.share)
+            seconds = allowed_seconds(self._world, view, rows)
+            if seconds is not None:
+                yield view.name, Goal(seconds)
 
     @cached_property
     def _budgets(self) -> Budgets:

@@ -46,7 +46,7 @@ def _views(world: World, paced: Paced) -> Iterator[PlannedView]:
         final, batch_final = paced.found.final[name], paced.batch.final[name]
         note = ""
         if nearest is not None and wanted is not None:
-            note = out_of_reach(said["within"], wanted, final, nearest, batch_final)
+            note = out_of_reach(said["within"], wanted, final, nearest)
         yield PlannedView(
             name,
             said["schedule"],

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from math import ceil, floor, inf, log10
+from math import ceil, floor, log10
 
 from slackwater.catalog.model import View
 from slackwater.timing import parse_within
 from slackwater.timing.texts import in_units, plain
+from slackwater.work.allowed import allowed_seconds, batch
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
-from slackwater.work.loading import Loading
 from slackwater.work.obstacles import obstacles
 from slackwater.work.pacing import Options, planned
 from slackwater.work.unpaced import FULL, unpaced
@@ -46,8 +46,7 @@ def _told(world: World, view: View) -> str:
     for paced in found:
         for goal in paced.expectations():
             if not goal.is_met:
-                batch = paced.batch.final[view.name]
-                return out_of_reach(said["within"], goal.wanted, goal.final, goal.nearest, batch)
+                return out_of_reach(said["within"], goal.wanted, goal.final, goal.nearest)
     return ""
 
 
@@ -56,26 +55,27 @@ def when_computed_anew(world: World, view: View) -> str:
     said = effective_options(view, world.snapshot.settings)
     if "within" not in said:
         return ""
-    within = parse_within(said["within"])
-    batch = Loading(world).load_view(view).seconds
-    wanted = batch * within.share if within.share is not None else within.seconds or inf
-    return "" if batch <= wanted else out_of_reach(said["within"], wanted, batch, batch, batch)
+    takes, wanted = batch(world, view), allowed_seconds(world, view)
+    if wanted is None or takes <= wanted:
+        return ""
+    return out_of_reach(said["within"], wanted, takes, takes)
 
 
-def out_of_reach(within: str, wanted: float, final: float, nearest: float, batch: float) -> str:
+def out_of_reach(within: str, wanted: float, final: float, nearest: float) -> str:
     """A goal that is missed: because it cannot be met, or because that would cost too much.
 
-    >>> out_of_reach("1 second", 1.0, 4.0, 3.14, 20.0)
+    >>> out_of_reach("1 second", 1.0, 4.0, 3.14)
     "within = '1 second' cannot be met: about 3.2 seconds can."
-    >>> out_of_reach("0.1x", 2.0, 4.0, 3.14, 20.0)
+    >>> out_of_reach("0.1x", 2.0, 4.0, 3.14)
     "within = '0.1x' cannot be met: about 0.16x (3.2 seconds) can."
-    >>> out_of_reach("1 second", 1.0, 4.0, 0.9, 20.0)
+    >>> out_of_reach("1 second", 1.0, 4.0, 0.9)
     "within = '1 second' would cost more than it is worth: about 4 seconds are planned."
     """
     shown = final if nearest <= wanted else nearest
     text = in_units(rounded_up(shown))
-    if parse_within(within).share is not None and batch > 0:
-        text = f"{plain(rounded_up(shown / batch))}x ({text})"
+    share = parse_within(within).share
+    if share is not None and wanted > 0:
+        text = f"{plain(rounded_up(shown / wanted * share))}x ({text})"
     if nearest <= wanted:
         return f"within = '{within}' would cost more than it is worth: about {text} are planned."
     return f"within = '{within}' cannot be met: about {text} can."

@@ -1,8 +1,7 @@
 """What shorter results cost: predicted arrivals played for one goal after the other.
 
 The same search that plans go by, who shares with whom and what is kept included, with every view
-under the same goal: a share of what its own result takes if it shares nothing, and everything waits
-for the due moment.
+under the same goal: a share of its batch work, as `within` says it.
 """
 
 from __future__ import annotations
