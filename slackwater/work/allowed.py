@@ -46,16 +46,19 @@ def allowed_seconds(world: World, view: View, rows: Rows | None = None) -> float
 def batch(world: World, view: View, rows: Rows | None = None) -> float:
     """Seconds of a view's batch work: what a plan with everything at pace one comes to, if nothing
     was there before and nobody shares. Joins have the order in which views are put side by side."""
-    query = in_one_order({view.name: _over_tables(world, view)})[view.name]
+    query = _over_tables(world, view)
     there = {scan.source: _rows(world, scan.source, rows or {}) for scan in query.scans()}
-    setting = Setting(
-        {source: Inflow(0.0, Change(inserts=max(1.0, n))) for source, n in there.items()},
-        world.house.experience.of("").model,
-        engines(world.house),
-        world.house.profiling.known(),
-    )
-    search = Search(Simulation(cut({view.name: query}), setting), {}, most=1)
-    return search.batch().final[view.name]
+    arriving = {source: Inflow(0.0, Change(inserts=max(1.0, n))) for source, n in there.items()}
+    return one_run(world, query, arriving)
+
+
+def one_run(world: World, query: Relation, inflows: Mapping[str, Inflow]) -> float:
+    """Seconds until a result that waited for all that came."""
+    queries = in_one_order({"": query})
+    house = world.house
+    model, known = house.experience.of("").model, house.profiling.known()
+    simulation = Simulation(cut(queries), Setting(inflows, model, engines(house), known))
+    return Search(simulation, {}, most=1).batch().final[""]
 
 
 def _over_tables(world: World, view: View) -> Relation:

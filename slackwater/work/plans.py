@@ -20,12 +20,12 @@ from slackwater.work.house import House
 from slackwater.work.pacing import Options, Paced, planned
 from slackwater.work.plan_figures import rhythm
 from slackwater.work.plan_report import Figures, PlannedView, PlanReport, Rhythm, Unpaced
-from slackwater.work.reachable import when_computed_anew
+from slackwater.work.reachable import without_pace
 from slackwater.work.rebuilding import rebuild
 from slackwater.work.supposing import supposing
 from slackwater.work.together import together
 from slackwater.work.tradeoff import SHARES, Tradeoff, tradeoff
-from slackwater.work.unpaced import FULL, unpaced
+from slackwater.work.unpaced import unpaced
 from slackwater.work.world import World
 
 OnStage = Callable[[str, int, int], None]
@@ -104,7 +104,7 @@ def _left_out(world: World, found: Sequence[Paced]) -> tuple[Unpaced, ...]:
 def _unpaced(world: World, view: View) -> Unpaced:
     said = effective_options(view, world.snapshot.settings)
     found = unpaced(world, view)
-    note = when_computed_anew(world, view) if found.code == FULL else ""
+    note = without_pace(world, view)
     asked = said.get("schedule"), said.get("within")
     return Unpaced(view.name, *asked, found.code, found.means, note, found.at, found.rewrite)
 

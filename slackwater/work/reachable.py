@@ -8,16 +8,20 @@ from math import ceil, floor, log10
 from slackwater.catalog.model import View
 from slackwater.timing import parse_within
 from slackwater.timing.texts import in_units, plain
-from slackwater.work.allowed import allowed_seconds, batch
+from slackwater.work.allowed import allowed_seconds
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
 from slackwater.work.obstacles import obstacles
 from slackwater.work.pacing import Options, planned
-from slackwater.work.unpaced import FULL, unpaced
+from slackwater.work.rhythms import rhythm
+from slackwater.work.unpaced import NEVER_DUE, unpaced
+from slackwater.work.without_pace import WithoutPace
 from slackwater.work.world import World
 
 logger = logging.getLogger("slackwater.goals")
 DIGITS = 2
+ENOUGH = 1.001
+"""What is expected and what is wanted are the same, but for so much."""
 
 
 def notice(house: House, name: str) -> str:
@@ -40,8 +44,8 @@ def _told(world: World, view: View) -> str:
     said = effective_options(view, world.snapshot.settings)
     if "within" not in said or "schedule" not in said:
         return ""
-    if unpaced(world, view).code == FULL:
-        return when_computed_anew(world, view)
+    if rhythm(world, view, world.house.now()) is None:
+        return without_pace(world, view)
     found = planned(world.house, world.house.now(), Options(assuming=True), world, [view.name])
     for paced in found:
         for goal in paced.expectations():
@@ -50,13 +54,14 @@ def _told(world: World, view: View) -> str:
     return ""
 
 
-def when_computed_anew(world: World, view: View) -> str:
-    """Of a view that is computed anew each time."""
+def without_pace(world: World, view: View) -> str:
+    """Of a view that is refreshed when it is due, and never before."""
     said = effective_options(view, world.snapshot.settings)
-    if "within" not in said:
+    if "within" not in said or unpaced(world, view).code in NEVER_DUE:
         return ""
-    takes, wanted = batch(world, view), allowed_seconds(world, view)
-    if wanted is None or takes <= wanted:
+    refresh = WithoutPace(world, view)
+    takes, wanted = refresh.seconds(), allowed_seconds(world, view, refresh.rows)
+    if wanted is None or takes <= wanted * ENOUGH:
         return ""
     return out_of_reach(said["within"], wanted, takes, takes)
 

@@ -12,6 +12,8 @@ from slackwater.work.rhythms import as_read, rhythm
 from slackwater.work.world import World
 
 FULL = "REFRESH_FULL"
+NEVER_DUE = ("NO_SCHEDULE", "NOT_UNDERSTOOD")
+"""Without a moment at which a result is due, no goal is missed."""
 
 
 def reason_without_pace(world: World, view: View) -> Why | None:
