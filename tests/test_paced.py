@@ -94,6 +94,7 @@ def test_plans_are_made_again_when_options_change(db: Warehouse, clock: Simulate
     (unit,) = paces.units(clock.now())
     assert unit.pace > 1
     assert unit.views == ("v",)
+    assert 0 < unit.seconds < 1  # as the plan expects it, until one was measured
     (paced,) = planned(db._house, clock.now())
     assert [e for e in paced.expectations() if not e.is_met] == []
     db.sql("ALTER MATERIALIZED VIEW v RESET (within)")

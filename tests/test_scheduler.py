@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from slackwater.catalog.model import ChangeOptions
 from slackwater.errors import StateError, UserError
 from slackwater.service import risks
 from slackwater.service.clock import SimulatedClock
-from slackwater.service.early import Slot
+from slackwater.service.early import Slot, fitting
 from slackwater.service.told import Summary, Told
 from slackwater.service.units import Unit
 from slackwater.timing import parse_prices
@@ -495,6 +496,72 @@ def test_units_run_early_as_their_rows_come(db: Warehouse, clock: SimulatedClock
         "11:00",
     ]
     assert [e["run"] for e in reversed(db.history()) if e["kind"] == "early"][:4] == [1, 2, 3, 1]
+
+
+def lasting(seconds: float) -> SimulatedClock:
+    """A clock on which early runs take so long, and refreshes two seconds."""
+    return SimulatedClock(DAY, taking=lambda reports, measured: TAKES if reports else seconds)
+
+
+@pytest.mark.parametrize(
+    ("takes", "known", "begun"),
+    [
+        (600.0, 600.0, ["08:40", "09:40", "10:40"]),
+        (2000.0, 2000.0, ["09:00", "10:00", "11:00"]),
+        (2000.0, 0.0, ["09:00", "10:00", "11:00"]),
+        (2700.0, 2700.0, []),  # with what it may take longer there is no room in an hour
+    ],
+)
+def test_no_result_waits_for_an_early_run(
+    tmp_path: Path, takes: float, known: float, begun: Sequence[str]
+) -> None:
+    """A quarter of the rows is there at twenty to, and each full hour a result of another view is
+    due: what does not fit before that begins after it. How long runs take is told by the plan, and
+    then by the last one."""
+    clock = lasting(takes)
+    with opened(tmp_path / "w", clock) as db:
+        db.sql("CREATE TABLE sales (id BIGINT, kind STRING, amount BIGINT)")
+        sell(db, 1)
+        view(db, "report", schedule="0 */4 * * *", within="3 seconds")
+        view(db, "quick", schedule="every 1 hour", within="3 seconds")
+        for hour in range(12):
+            clock.at(f"2026-01-05 {hour:02}:40", partial(sell, db, 3))
+        paces = Noting(clock, 4, "report")
+        paces.unit = replace(paces.unit, seconds=known)
+        run(db, "2026-01-05 12:00", paces=paces)
+        goals = [e for name in ("report", "quick") for e in events(db, "goal", name)]
+        missed = [e["due"][11:16] for e in goals if not e["kept"]]
+        assert len(goals) == 3 + 12
+        assert [due for due in missed if known or due > "08:00"] == []
+        assert [early for early in paces.runs if early > "08:00"] == begun
+        measured = [e["seconds"] for e in db.history(limit=500) if e["kind"] == "early"]
+        assert set(measured) <= {takes}
+        require_exact(db)
+
+
+def test_what_falls_due_during_a_refresh_goes_before_early_runs_and_needs_no_poll(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    view(db, "slow", schedule="every 10 minutes")
+    view(db, "next", "AS SELECT COUNT(*) AS n FROM sales", schedule="1 * * * *", within="3 minutes")
+    clock._taking = lambda reports, measured: 90.0  # from 01:00:00 to 01:01:30
+    told = run(db, "2026-01-05 01:05", poll_seconds=1800)
+    assert of(told, "refreshed", "slow")[-1] == "01:01:30"
+    assert of(told, "refreshed", "next")[-1] == "01:03:00"
+
+
+def test_of_units_that_are_ready_so_many_are_run_as_there_is_room_for() -> None:
+    def at(clock: str) -> datetime:
+        return datetime.fromisoformat(f"2026-01-05 {clock}+00:00")
+
+    unit, due = Unit("u", "u", 4, ("v",)), at("10:00")
+    slot = Slot(unit, at("08:00"), at("12:00"), 75, 100, seconds=600.0, due=due)
+    assert slot.when(at("09:30"), parse_prices("1")) == at("09:30")
+    assert slot.when(at("09:50"), parse_prices("1")) == due
+    assert fitting([slot, slot, slot], at("09:20")) == [slot, slot]
+    last = replace(slot, arrived=76, last=2, due=at("12:00"))
+    assert last.when(at("09:30"), parse_prices("0.5 from 11:40 to 13:00")) == at("11:40")
+    assert last.when(at("09:30"), parse_prices("0.5 from 11:46 to 13:00")) == at("09:30")
 
 
 def test_results_come_though_early_runs_fail(db: Warehouse, clock: SimulatedClock) -> None:

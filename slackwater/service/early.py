@@ -3,6 +3,9 @@
 Of pace k, run i (of k − 1; the k-th is the refresh at the due moment) is for the rows up to i/k of
 those expected from the last result to the next. It may wait for a lower price until those of run
 i + 1 are there, or the result is due.
+
+No result waits for an early run: one begins only if it is expected to be over before any is due,
+and else is left until after that.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from slackwater.timing import Prices
 
 BEFORE = timedelta(seconds=1)
 """At the due moment it is too late for an early run, however cheap that is."""
+LONGER = 0.5
+"""An early run may take longer than is expected, by this part of it."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,19 @@ class Slot:
     last: int = 0  # the run that was done last
     course: tuple[float, ...] = (0.0, 1.0)
     """The shares of the rows still to come that are there at even steps from now to the next."""
+    seconds: float = 0.0
+    """What a run is expected to take."""
+    due: datetime | None = None
+    """When any view's result is due next, this unit's or another's."""
+
+    @property
+    def takes(self) -> timedelta:
+        """What a run is expected to take at most."""
+        return timedelta(seconds=self.seconds * (1 + LONGER))
+
+    def fits(self, begin: datetime) -> bool:
+        """Is a run over before any result is due?"""
+        return self.due is None or begin + self.takes + BEFORE <= self.due
 
     @property
     def run(self) -> int:
@@ -43,20 +61,32 @@ class Slot:
         """When to run it; None where it is not its turn."""
         if self.run <= self.last:
             return None
-        if self.run > self.last + 1:  # the next one's rows are there already
-            return now
-        return prices.cheapest(now, self._end(now))
+        at = now  # where the next one's rows are there already
+        if self.run == self.last + 1:
+            at = prices.cheapest(now, self._end(now))
+        return self.due if at == now and not self.fits(now) else at
 
     def _end(self, now: datetime) -> datetime:
         """When the rows of the next run are expected."""
         if self.until is None or self.until <= now:
             return now
         if self.run + 1 == self.unit.pace:  # the next is the result's
-            return max(now, self.until - BEFORE)
+            return max(now, self.until - BEFORE - self.takes)
         left = max(self.expected - self.arrived, 0.0)
         needed = max(self.expected * (self.run + 1) / self.unit.pace - self.arrived, 0.0)
         share = min(1.0, needed / left) if left else 1.0
         return now + _passed(share, self.course) * (self.until - now)
+
+
+def fitting(slots: Sequence[Slot], now: datetime) -> list[Slot]:
+    """Those of which all are over, one after the other, before any result is due."""
+    found: list[Slot] = []
+    begin = now
+    for slot in slots:
+        if slot.fits(begin):
+            found.append(slot)
+            begin += slot.takes
+    return found
 
 
 def _passed(share: float, course: Sequence[float]) -> float:

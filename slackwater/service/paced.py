@@ -21,7 +21,7 @@ from slackwater.stats.outlook import has_changed, outlook
 from slackwater.work import parts
 from slackwater.work.arrivals import history
 from slackwater.work.house import House
-from slackwater.work.pacing import Options, planned
+from slackwater.work.pacing import Options, Paced, planned
 from slackwater.work.refreshing import advance
 from slackwater.work.reports import RefreshReport
 from slackwater.work.together import together
@@ -65,6 +65,7 @@ class ByGoals:
         self._house = house
         self._options = options or Options()
         self._made: _Made | None = None
+        self._seconds: dict[str, float] = {}  # of a run, by part
 
     def units(self, now: datetime) -> Sequence[Unit]:
         """The parts there are, after what has changed was planned again."""
@@ -109,6 +110,7 @@ class ByGoals:
         world = World(self._house, self._house.catalog.snapshot(), defining=True)
         found = planned(self._house, now, self._options, world)
         parts.apply(self._house, together(world, found))
+        self._seconds = _seconds(found)
         new = [p.id for p in self._house.catalog.snapshot().parts() if p.id not in known]
         if new:
             advance(self._house, dict.fromkeys(new, ()))
@@ -119,7 +121,8 @@ class ByGoals:
         views = parts.views_of(part)
         name = f"{', '.join(views)} ({part.id[:6]})"
         tables = tuple(self._tables(part))
-        return Unit(part.id, name, int(part.options.get(parts.PACE, "1")), views, tables)
+        pace, seconds = int(part.options.get(parts.PACE, "1")), self._seconds.get(part.id, 0.0)
+        return Unit(part.id, name, pace, views, tables, seconds)
 
     def _tables(self, part: View) -> list[str]:
         """The tables that it reads, through other parts too."""
@@ -143,3 +146,13 @@ class ByGoals:
                 due = parts.due_paths(world, part)
                 held[part.id] = [id for id in part.depends if due and id not in due]
         return advance(self._house, held)
+
+
+def _seconds(found: Sequence[Paced]) -> dict[str, float]:
+    """What a run of each part is expected to take, in the plan that has it take longest."""
+    longest: dict[str, float] = {}
+    for paced in found:
+        for number, id in paced.forms.places.items():
+            seconds = paced.search.cost(number, paced.found.paces).final
+            longest[id] = max(seconds, longest.get(id, 0.0))
+    return longest

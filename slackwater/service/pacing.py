@@ -13,10 +13,11 @@ from slackwater.catalog.model import Event, Table
 from slackwater.errors import SlackwaterError
 from slackwater.service.arriving import Arriving
 from slackwater.service.desk import ANOTHER, Desk
-from slackwater.service.early import Slot
+from slackwater.service.early import Slot, fitting
 from slackwater.service.told import EARLY, FAILED
 from slackwater.service.units import Paces, Unit
 from slackwater.timing import EveryRows
+from slackwater.work.reports import RefreshReport
 from slackwater.work.standing import Standing
 from slackwater.work.waiting import rows_since, waiting
 from slackwater.work.world import World
@@ -39,7 +40,7 @@ class Pacing:
         turns = [(slot, slot.when(now, prices)) for slot in self._slots(standings, now)]
         ready = [slot for slot, when in turns if when is not None and when <= now]
         if ready:
-            self._advance(ready, now)
+            self._advance(fitting(ready, now), now)
         return min((when for _, when in turns if when is not None and when > now), default=None)
 
     def _slots(self, standings: Sequence[Standing], now: datetime) -> list[Slot]:
@@ -47,7 +48,8 @@ class Pacing:
         fast = [unit for unit in self._units(now) if unit.pace > 1]
         done = self._done() if fast else {}
         found = (self._slot(unit, by_name, done.get(unit.id, {}), now) for unit in fast)
-        return [slot for slot in found if slot is not None]
+        due = min((d for s in standings if (d := s.schedule.next_due(now))), default=None)
+        return [replace(slot, due=due) for slot in found if slot is not None]
 
     def _units(self, now: datetime) -> Sequence[Unit]:
         """None where they cannot be told: results come without early runs, too, only later."""
@@ -76,6 +78,7 @@ class Pacing:
             expected.append(self._expected(tables, since, now, until))
         last = done["run"] if done.get("since") == timestamp(since.timestamp()) else 0
         slot = Slot(unit, since, until, arrived, min(expected, default=0.0), last)
+        slot = replace(slot, seconds=done.get("seconds", unit.seconds))
         if until is None or slot.run != last + 1:
             return slot
         return replace(slot, course=self._arriving.course(tables, now, until))
@@ -114,7 +117,7 @@ class Pacing:
         return {event.body["unit"]: dict(event.body) for event in reversed(events)}
 
     def _advance(self, slots: Sequence[Slot], now: datetime) -> None:
-        desk, started = self._desk, time.perf_counter()
+        desk, started, begun = self._desk, time.perf_counter(), self._desk.clock.now()
         names = ", ".join(slot.unit.name for slot in slots)
         try:
             reports = self._paces.advance([slot.unit for slot in slots])
@@ -125,14 +128,23 @@ class Pacing:
         cpu = sum(report.cpu_seconds for report in reports)
         price = desk.price(now)
         desk.clock.skip(desk.clock.takes(reports, time.perf_counter() - started))
+        passed = (desk.clock.now() - begun).total_seconds()
         desk.summary.early += len(slots)
         desk.summary.spend(cpu, price)
         for slot in slots:
-            desk.write(_event(slot, now, cpu / len(slots), price))
+            seconds = passed * _part_of(slot.unit, reports, len(slots))
+            desk.write(_event(slot, now, cpu / len(slots), seconds, price))
         desk.say(EARLY, f"{names}: {cpu:.2f} CPU s", body={"price": price, "cpu_seconds": cpu})
 
 
-def _event(slot: Slot, now: datetime, cpu_seconds: float, price: float) -> Event:
+def _part_of(unit: Unit, reports: Sequence[RefreshReport], units: int) -> float:
+    """A unit's part of the time that several took; an even one, where none is told."""
+    whole = sum(report.seconds for report in reports)
+    own = sum(report.seconds for report in reports if report.view == unit.id)
+    return own / whole if own else 1 / units
+
+
+def _event(slot: Slot, now: datetime, cpu_seconds: float, seconds: float, price: float) -> Event:
     body = {
         "unit": slot.unit.id,
         "name": slot.unit.name,
@@ -143,6 +155,7 @@ def _event(slot: Slot, now: datetime, cpu_seconds: float, price: float) -> Event
         "arrived_rows": slot.arrived,
         "expected_rows": slot.expected,
         "cpu_seconds": cpu_seconds,
+        "seconds": seconds,
         "price": price,
     }
     return Event(EARLY, None, timestamp(now.timestamp()), body)

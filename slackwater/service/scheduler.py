@@ -126,10 +126,13 @@ class Scheduler:
             self._serving.serve(group, by)
         standings = self._watching.standings()
         now = self.clock.now()
-        again = None if self._stopping else self._pacing.run(standings, now)
+        again = None
+        if not self._stopping and not _fell_due(standings, by, now):
+            again = self._pacing.run(standings, now)
         if not self._stopping:
             self._risks.look(standings, now)
-        return self._next(standings, self.clock.now(), again)
+        now = self.clock.now()
+        return now if _fell_due(standings, by, now) else self._next(standings, now, again)
 
     def _due(self, standings: Sequence[Standing], by: datetime) -> list[Due]:
         found = (self._serving.due(standing, by) for standing in standings)
@@ -158,6 +161,12 @@ class Scheduler:
         trace: TracebackType | None,
     ) -> None:
         self._house.clock = self._before.pop()
+
+
+def _fell_due(standings: Sequence[Standing], by: datetime, now: datetime) -> bool:
+    """Is any result due since the last look? It goes before what can wait."""
+    dues = (s.schedule.next_due(max(by, s.since or by)) for s in standings)
+    return any(due is not None and due <= now for due in dues)
 
 
 def _scheduled(views: int) -> str:

@@ -25,6 +25,7 @@ class Unit:
     pace: int
     views: tuple[str, ...]  # names
     tables: tuple[str, ...] = ()  # ids of those whose rows count; none: all that its views read
+    seconds: float = 0.0  # that a run is expected to take, before any was measured
 
     def __post_init__(self) -> None:
         if self.pace < 1 or not self.views:
