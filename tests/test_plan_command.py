@@ -457,6 +457,30 @@ def test_what_is_computed_anew_each_time_has_a_goal_too(db: Warehouse) -> None:
     assert "cannot be met" in db.plan().unpaced[0].note
 
 
+def test_goals_that_cannot_all_be_met_one_after_the_other_are_told(tmp_path: Path) -> None:
+    """Of views that share nothing and are due at one moment."""
+    queries = {"first": "sum(price)", "second": "max(price)", "other": "count(DISTINCT price)"}
+    with slackwater.connect(tmp_path / "w", placement="local") as db:
+        define(db)
+        for i, (name, what) in enumerate(queries.items()):
+            db.sql(f"CREATE TABLE {name}_sales (id BIGINT, customer BIGINT, price BIGINT)")
+            fill(db, f"{name}_sales", ROWS)
+            db.sql(
+                f"CREATE MATERIALIZED VIEW {name} WITH (schedule = 'daily 06:00', within = '{i + 1}"
+                f" hours') AS SELECT customer, {what} AS p FROM {name}_sales GROUP BY customer"
+            )
+        plan = db.plan(sharing=False)
+        assert all(view.is_met and not view.note for view in plan.views.values())
+        took = {name: plan.views[name].final_seconds for name in queries}
+        for name, more in (("first", 1.05), ("second", 1.3)):
+            within = f"{max(took['first'], took['second']) * more:.6f} seconds"
+            db.sql(f"ALTER MATERIALIZED VIEW {name} SET (within = '{within}')")
+        told = db.plan().views
+        assert told["first"].note == told["other"].note == ""
+        assert told["second"].is_met
+        assert "cannot be met after first: due at the same moment" in told["second"].note
+
+
 @pytest.mark.parametrize("options", ["within = '0.001 seconds'", "schedule = 'daily 06:00'"])
 def test_without_schedule_or_goal_nothing_is_said(db: Warehouse, options: str) -> None:
     told = db.sql(

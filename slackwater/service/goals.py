@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from math import inf
 from typing import Any
 
@@ -52,17 +50,11 @@ def within_seconds(house: House, standing: Standing, rows: Rows | None = None) -
     return allowed_seconds(World(house, snapshot, defining=True), standing.view, rows)
 
 
-def groups(dues: Sequence[Due]) -> list[list[Due]]:
-    """What is refreshed in one call: all that fell due at one moment, those first that have least
-    time left. Loads are long and nobody waits for them together."""
-    loads = [[due] for due in dues if due.is_load]
-    ordered = sorted((d for d in dues if not d.is_load), key=lambda d: d.moment)
-    together = [list(found) for _, found in groupby(ordered, key=lambda d: d.moment)]
-    return sorted(together, key=lambda group: min(d.deadline for d in group)) + loads
-
-
-def kept_or_missed(due: Due, report: RefreshReport, finished: datetime, price: float) -> Event:
-    """What is written down of a result that was due: did it come in time, and at what cost?"""
+def kept_or_missed(
+    due: Due, report: RefreshReport, finished: datetime, seconds: float, price: float
+) -> Event:
+    """What is written down of a result that was due: did it come in time, and at what cost? It
+    took some seconds of those of its call."""
     latency = max(0.0, (finished - due.moment).total_seconds())
     within = due.within_seconds
     at = timestamp(finished.timestamp())
@@ -70,6 +62,7 @@ def kept_or_missed(due: Due, report: RefreshReport, finished: datetime, price: f
         "finished": at,
         "latency_seconds": latency,
         "kept": within is None or latency <= within,
+        "seconds": seconds,
         "cpu_seconds": report.cpu_seconds,
     }
     return Event(GOAL, due.view.id, at, _body(due, price) | found)

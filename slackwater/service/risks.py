@@ -1,7 +1,8 @@
 """Goals that will be missed, said before they are.
 
 More rows may come than are predicted, and take longer than is expected: by as much as predictions
-and expectations were off before, a warning comes sooner.
+and expectations were off before, a warning comes sooner. What is due at the same moment
+and with less time left is served first, and counts.
 
 To work out what a refresh will take costs as much as to plan it. Where the last answer was far from
 what is allowed, and nothing has grown since, it is not worked out again.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 
 from slackwater.catalog.ids import timestamp
 from slackwater.catalog.model import Event
@@ -19,6 +21,7 @@ from slackwater.service.arriving import Arriving
 from slackwater.service.desk import Desk
 from slackwater.service.goals import GOAL, within_seconds
 from slackwater.service.told import AT_RISK
+from slackwater.service.turns import Turns, families
 from slackwater.service.words import seconds
 from slackwater.timing import EveryRows
 from slackwater.work.expecting import Expectation, expected
@@ -53,11 +56,13 @@ class Answer:
 class Risks:
     """What one scheduler fears."""
 
-    def __init__(self, desk: Desk, arriving: Arriving) -> None:
+    def __init__(self, desk: Desk, arriving: Arriving, turns: Turns) -> None:
         self._desk = desk
+        self._turns = turns
         self._arriving = arriving
         self._looked: dict[str, tuple[datetime, int]] = {}  # by view: the interval, the look
-        self._answers: dict[Hashable, Answer] = {}  # by views that are refreshed together
+        self._answers: dict[Hashable, Answer] = {}  # by views that are due together
+        self._reckoned: dict[Hashable, Mapping[object, float]] = {}  # what was looked at last
 
     def look(self, standings: Sequence[Standing], now: datetime) -> None:
         """Warn of goals that will be missed, once for each result."""
@@ -117,26 +122,48 @@ class Risks:
     ) -> None:
         coming = self._coming(group, due, now, MARGIN)
         allowed = self._allowed(asking, coming)
-        least = min((w for w in allowed.values() if w is not None), default=None)
-        if least is None or self._is_far(group, coming, least):
+        self._reckoned[_known_as(group)] = self._sizes(group, coming)
+        delay = 0.0
+        if self._is_far(group, coming, min(allowed.values(), default=inf) - delay):
             return
-        most = self._takes(group, coming).at_most_seconds
-        self._answers[_known_as(group)] = Answer(most, self._sizes(group, coming))
-        for found in asking:
-            within = allowed[found.view.id]
-            if within is not None and most > within and not self._was_said(found, due):
-                takes = self._takes(group, self._coming(group, due, now, 0.0)).seconds
-                self._warn(found, due, within, min(most, takes), most)
+        turns = self._in_turn(group, allowed)
+        there = self._there(turns, coming, delay)
+        most = max(told.at_most_seconds for told in there.values()) - delay
+        self._answers[_known_as(group)] = Answer(most, self._reckoned[_known_as(group)])
+        late = [s for s in asking if there[s.view.id].at_most_seconds > allowed[s.view.id]]
+        new = [found for found in late if not self._was_said(found, due)]
+        usual = self._there(turns, self._coming(group, due, now, 0.0), delay) if new else {}
+        for found in new:
+            id = found.view.id
+            most = there[id].at_most_seconds
+            self._warn(found, due, allowed[id], min(most, usual[id].seconds), most)
 
-    def _allowed(
-        self, asking: Sequence[Standing], coming: Mapping[str, float]
-    ) -> dict[str, float | None]:
+    def _in_turn(
+        self, group: Sequence[Standing], allowed: Mapping[str, float]
+    ) -> list[list[Standing]]:
+        """Families in the order in which they are served."""
+        found = families(self._world().snapshot, group)
+        return sorted(found, key=lambda own: min(allowed.get(s.view.id, inf) for s in own))
+
+    def _there(
+        self, turns: Sequence[Sequence[Standing]], coming: Mapping[str, float], delay: float
+    ) -> dict[str, Expectation]:
+        """By view, what it takes until its result is there: what is served first counts, too."""
+        found: dict[str, Expectation] = {}
+        ahead = Expectation(delay, 0.0)
+        for family in turns:
+            ahead += self._takes(family, coming)
+            found |= {own.view.id: ahead for own in family}
+        return found
+
+    def _allowed(self, asking: Sequence[Standing], coming: Mapping[str, float]) -> dict[str, float]:
         """Seconds by view, when the rows to come are there."""
         rows = {id: self._world().rows(id) + more for id, more in coming.items()}
-        return {s.view.id: within_seconds(self._desk.house, s, rows) for s in asking}
+        told = {s.view.id: within_seconds(self._desk.house, s, rows) for s in asking}
+        return {id: inf if seconds is None else seconds for id, seconds in told.items()}
 
     def _takes(self, group: Sequence[Standing], coming: Mapping[str, float]) -> Expectation:
-        """What the refresh of all that is due together is expected to take."""
+        """What the refresh of views in one call is expected to take."""
         return expected(self._desk.house, [found.view.name for found in group], coming)
 
     def _is_far(
@@ -197,7 +224,7 @@ class Risks:
 def _together(
     served: Sequence[Standing], now: datetime
 ) -> Iterator[tuple[datetime | None, list[Standing]]]:
-    """The views that are refreshed in one call, by when that is; one by one, where rows say it."""
+    """The views that are due together, by when that is; one by one, where rows say it."""
     groups: dict[datetime, list[Standing]] = {}
     for found in served:
         due = found.schedule.next_due(now)

@@ -15,12 +15,13 @@ from slackwater.errors import StateError, UserError
 from slackwater.service.arriving import Arriving
 from slackwater.service.clock import Clock, MachineClock, utc
 from slackwater.service.desk import Desk
-from slackwater.service.goals import Due, groups
+from slackwater.service.goals import Due
 from slackwater.service.paced import ByGoals
 from slackwater.service.pacing import Pacing
 from slackwater.service.risks import Risks
 from slackwater.service.serving import Serving
 from slackwater.service.told import CATCH_UP, FAILED, START, STOP, Listener, Summary
+from slackwater.service.turns import Turns
 from slackwater.service.units import Paces
 from slackwater.service.watching import Watching
 from slackwater.service.words import seconds
@@ -62,8 +63,9 @@ class Scheduler:
         self._desk = Desk(db, house, self.clock, listener)
         self._watching = Watching(self._desk)
         self._serving = Serving(self._desk)
+        self._turns = Turns(self._desk)
         arriving = Arriving(house)
-        self._risks = Risks(self._desk, arriving)
+        self._risks = Risks(self._desk, arriving, self._turns)
         self._pacing = Pacing(self._desk, paces or ByGoals(house), arriving)
         self._stopping = False
         self._before: list[AnyClock | None] = []
@@ -120,7 +122,7 @@ class Scheduler:
 
     def _work(self, by: datetime) -> datetime:
         self._watching.look_outside()
-        for group in groups(self._due(self._watching.standings(), by)):
+        for group in self._turns.calls(self._due(self._watching.standings(), by)):
             if self._stopping:
                 break
             self._serving.serve(group, by)

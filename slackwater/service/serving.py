@@ -67,8 +67,8 @@ class Serving:
         return None
 
     def serve(self, group: Sequence[Due], by: datetime) -> None:
-        """Refresh what is due at one moment, in one call; where that fails, one by one, so that
-        one failure is not the failure of all."""
+        """Refresh what is due, in one call; where that fails, one by one, so that one failure is
+        not the failure of all."""
         group = [due for due in group if self._is_still_due(due, by)]
         if not group:
             return
@@ -105,7 +105,8 @@ class Serving:
             nonlocal passed
             passed = desk.clock.takes(reports, time.perf_counter() - started)
             finished = desk.clock.now() + timedelta(seconds=passed)
-            goals.extend(self._goals(group, by, reports, finished, price))
+            took = _apart(group, reports, (finished - begun).total_seconds())
+            goals.extend(self._goals(group, by, reports, finished, took, price))
             return goals
 
         with held_off():
@@ -119,13 +120,15 @@ class Serving:
         by: datetime,
         reports: Sequence[RefreshReport],
         finished: datetime,
+        took: Mapping[str, float],
         price: float,
     ) -> Iterator[Event]:
         """Under the lease, so that of two schedulers only one writes it down."""
         own = {report.view: report for report in reports}
         for due in group:
             if not due.is_load and self._is_still_due(due, by):
-                yield kept_or_missed(due, own[due.view.name], finished, price)
+                name = due.view.name
+                yield kept_or_missed(due, own[name], finished, took[name], price)
 
     def _tell(
         self,
@@ -158,6 +161,20 @@ class Serving:
         again = due.standing.schedule.next_due(now)
         when = f" It is tried again at {again:%Y-%m-%d %H:%M:%S}." if again else AFTER_ROWS
         desk.say(FAILED, f"{due.view.name}: {event.body['error']}{when}", due.view.name, event.body)
+
+
+def _apart(
+    group: Sequence[Due], reports: Sequence[RefreshReport], seconds: float
+) -> dict[str, float]:
+    """The seconds of a call, by view that was due: as long as each took beside the others, and an
+    even part of what was done for them."""
+    own = {due.view.name: 0.0 for due in group}
+    own |= {report.view: report.seconds for report in reports if report.view in own}
+    whole = sum(report.seconds for report in reports)
+    besides = (whole - sum(own.values())) / len(own)
+    if not whole:
+        return dict.fromkeys(own, seconds / len(own))
+    return {name: seconds * (took + besides) / whole for name, took in own.items()}
 
 
 def _told(report: RefreshReport, goal: Mapping[str, Any]) -> str:

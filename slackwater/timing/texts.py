@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from math import ceil, floor, log10
 
 from slackwater.errors import InternalError, UserError
 
@@ -12,6 +13,7 @@ NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
+DIGITS = 2
 
 
 def wrong(name: str, text: str, example: str, problem: str = "cannot be understood") -> UserError:
@@ -72,3 +74,16 @@ def in_units(seconds: float) -> str:
     unit, length = whole[-1] if whole and seconds else ("second", 1.0)
     count = seconds / length
     return f"{plain(count)} {unit}{'' if count == 1 else 's'}"
+
+
+def rounded_up(amount: float) -> float:
+    """Two digits, never less: a promise.
+
+    >>> rounded_up(3.14), rounded_up(0.0151), rounded_up(120.5), rounded_up(2.0)
+    (3.2, 0.016, 130.0, 2.0)
+    """
+    if amount <= 0:
+        return 0.0
+    places = DIGITS - 1 - floor(log10(amount))
+    scaled = amount * 10.0**places
+    return float(round(ceil(scaled - 1e-9) / 10.0**places, max(places, 0)))

@@ -8,6 +8,7 @@ from math import inf
 from slackwater.algebra.explain import gist
 from slackwater.planner.subplans import Subplan, is_subplan
 from slackwater.work.goals import effective_options
+from slackwater.work.in_turn import turns
 from slackwater.work.obstacles import obstacles
 from slackwater.work.pacing import Expectation, Paced
 from slackwater.work.plan_report import Coming, Piece, PlannedView, Rhythm
@@ -39,7 +40,7 @@ def _coming(world: World, paced: Paced) -> Iterator[Coming]:
 def _views(world: World, paced: Paced) -> Iterator[PlannedView]:
     cpu = cpu_by_view(paced.search, paced.found.paces)
     batch = cpu_by_view(paced.search, paced.batch.paces)
-    goals = {e.view: e for e in paced.expectations()}
+    goals, turn = {e.view: e for e in paced.expectations()}, turns(paced)
     for name in sorted(paced.dag.roots):
         said = effective_options(world.view(name), world.snapshot.settings)
         wanted, is_met, nearest = _goal(goals.get(name))
@@ -47,6 +48,8 @@ def _views(world: World, paced: Paced) -> Iterator[PlannedView]:
         note = ""
         if nearest is not None and wanted is not None:
             note = out_of_reach(said["within"], wanted, final, nearest)
+        elif wanted is not None and name in turn:
+            note = turn[name].note(said["within"], wanted)
         yield PlannedView(
             name,
             said["schedule"],

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from math import ceil, floor, log10
 
 from slackwater.catalog.model import View
 from slackwater.timing import parse_within
-from slackwater.timing.texts import in_units, plain
+from slackwater.timing.texts import in_units, plain, rounded_up
 from slackwater.work.allowed import allowed_seconds
 from slackwater.work.goals import effective_options
 from slackwater.work.house import House
@@ -19,7 +18,6 @@ from slackwater.work.without_pace import WithoutPace
 from slackwater.work.world import World
 
 logger = logging.getLogger("slackwater.goals")
-DIGITS = 2
 ENOUGH = 1.001
 """What is expected and what is wanted are the same, but for so much."""
 
@@ -84,16 +82,3 @@ def out_of_reach(within: str, wanted: float, final: float, nearest: float) -> st
     if nearest <= wanted:
         return f"within = '{within}' would cost more than it is worth: about {text} are planned."
     return f"within = '{within}' cannot be met: about {text} can."
-
-
-def rounded_up(amount: float) -> float:
-    """Two digits, never less: a promise.
-
-    >>> rounded_up(3.14), rounded_up(0.0151), rounded_up(120.5), rounded_up(2.0)
-    (3.2, 0.016, 130.0, 2.0)
-    """
-    if amount <= 0:
-        return 0.0
-    places = DIGITS - 1 - floor(log10(amount))
-    scaled = amount * 10.0**places
-    return float(round(ceil(scaled - 1e-9) / 10.0**places, max(places, 0)))
