@@ -178,3 +178,39 @@ def test_what_is_served_first_counts_in_warnings(
     assert goals(db, "calm", "goal_at_risk") == []
     (warned,) = warnings(db, "slow", "12:00")
     assert warned["expected_seconds"] == 24.0
+
+
+def test_what_is_due_just_before_counts_in_warnings(
+    db: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slow one, begun each full hour, takes twenty seconds, or six more than ten minutes."""
+    monkeypatch.setattr(risks, "expected", Taking())
+    view(db, "slow", schedule="every 1 hour")
+    view(db, "tight", MAX, schedule="10 * * * *", within="5 seconds")
+    run(db, "2026-01-05 03:30")
+    assert goals(db, "tight", "goal_at_risk") == []
+    SECONDS["slow"] = 606.0
+    try:
+        run(db, "2026-01-05 05:05")
+    finally:
+        SECONDS["slow"] = 20.0
+    (warned,) = warnings(db, "tight", "05:10")
+    assert warned["expected_seconds"] == pytest.approx(7.0)
+
+
+def test_a_burst_after_the_last_look_is_noticed(
+    db: Warehouse, clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def by_rows(house: Any, names: Sequence[str], more: Mapping[str, float]) -> Expectation:
+        snapshot = house.catalog.snapshot()
+        (table,) = snapshot.tables()
+        rows = sum(s.rows for s in snapshot.segments(table.id)) + sum(more.values())
+        return Expectation(rows / 1000, rows / 1000)
+
+    monkeypatch.setattr(risks, "expected", by_rows)
+    view(db, "calm", MIN, schedule="every 6 hours", within="5 seconds")
+    clock.at("2026-01-05 17:10", partial(sell, db, 10_000))
+    told = run(db, "2026-01-05 18:00")
+    (warned,) = warnings(db, "calm", "18:00")
+    assert warned["at"][11:16] == "17:30"  # the next time that anything is looked at
+    assert next(f"{t.at:%H:%M}" for t in told if t.kind == "at risk") == "17:30"

@@ -1,8 +1,8 @@
 """Goals that will be missed, said before they are.
 
 More rows may come than are predicted, and take longer than is expected: by as much as predictions
-and expectations were off before, a warning comes sooner. What is due at the same moment
-and with less time left is served first, and counts.
+and expectations were off before, a warning comes sooner. What is due just before, or at the same
+moment and with less time left, is served first, and counts.
 
 To work out what a refresh will take costs as much as to plan it. Where the last answer was far from
 what is allowed, and nothing has grown since, it is not worked out again.
@@ -10,8 +10,7 @@ what is allowed, and nothing has grown since, it is not worked out again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from math import inf
 
@@ -20,6 +19,7 @@ from slackwater.catalog.model import Event
 from slackwater.service.arriving import Arriving
 from slackwater.service.desk import Desk
 from slackwater.service.goals import GOAL, within_seconds
+from slackwater.service.reckoning import Reckoning
 from slackwater.service.told import AT_RISK
 from slackwater.service.turns import Turns, families
 from slackwater.service.words import seconds
@@ -35,23 +35,6 @@ LOOKS = 4
 MARGIN = 1.0
 """So many times the error of predictions is added to the rows to come."""
 
-FAR = 4.0
-"""What takes less than this part of what is allowed is far from taking too long."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What views refreshed together were expected to take at most, and on what that rests: by
-    table, the rows that it has, and by view and table, those that will have changed."""
-
-    most: float
-    sizes: Mapping[object, float]
-
-    def at_most(self, sizes: Mapping[object, float]) -> float:
-        """With other sizes: no more than in proportion to what has grown most."""
-        grown = (n / max(1.0, self.sizes.get(key, 0.0)) for key, n in sizes.items())
-        return self.most * max(1.0, *grown)
-
 
 class Risks:
     """What one scheduler fears."""
@@ -61,17 +44,19 @@ class Risks:
         self._turns = turns
         self._arriving = arriving
         self._looked: dict[str, tuple[datetime, int]] = {}  # by view: the interval, the look
-        self._answers: dict[Hashable, Answer] = {}  # by views that are due together
-        self._reckoned: dict[Hashable, Mapping[object, float]] = {}  # what was looked at last
+        self._reckoning = Reckoning(desk.house)
+        self._commit = -1
 
     def look(self, standings: Sequence[Standing], now: datetime) -> None:
         """Warn of goals that will be missed, once for each result."""
         served = [s for s in standings if s.since is not None and s.view.refreshed_at]
+        commit = self._desk.house.catalog.snapshot().commit
+        has_news, self._commit = commit != self._commit, commit
         for due, group in _together(served, now):
             asking = [s for s in group if "within" in s.options]
             times = [self._is_time(found, now) for found in asking]
-            if any(times):
-                self._check(group, asking, due, now)
+            if any(times) or (has_news and asking and self._reckoning.is_outgrown(group)):
+                self._check(group, asking, due, now, served)
 
     def _is_time(self, found: Standing, now: datetime) -> bool:
         """Is this another of the looks between two results?"""
@@ -119,17 +104,22 @@ class Risks:
         asking: Sequence[Standing],
         due: datetime | None,
         now: datetime,
+        standings: Sequence[Standing],
     ) -> None:
         coming = self._coming(group, due, now, MARGIN)
         allowed = self._allowed(asking, coming)
-        self._reckoned[_known_as(group)] = self._sizes(group, coming)
-        delay = 0.0
-        if self._is_far(group, coming, min(allowed.values(), default=inf) - delay):
+        least = min(allowed.values(), default=inf)
+        if least == inf:  # somebody has dropped it meanwhile
+            return
+        self._reckoning.look(group, coming)
+        delay = 0.0 if due is None else self._turns.delay(standings, now, due)
+        latency = max(map(self._latency, group))
+        if self._reckoning.is_far(group, latency, least - delay):
             return
         turns = self._in_turn(group, allowed)
         there = self._there(turns, coming, delay)
         most = max(told.at_most_seconds for told in there.values()) - delay
-        self._answers[_known_as(group)] = Answer(most, self._reckoned[_known_as(group)])
+        self._reckoning.answer(group, most)
         late = [s for s in asking if there[s.view.id].at_most_seconds > allowed[s.view.id]]
         new = [found for found in late if not self._was_said(found, due)]
         usual = self._there(turns, self._coming(group, due, now, 0.0), delay) if new else {}
@@ -166,34 +156,10 @@ class Risks:
         """What the refresh of views in one call is expected to take."""
         return expected(self._desk.house, [found.view.name for found in group], coming)
 
-    def _is_far(
-        self, group: Sequence[Standing], coming: Mapping[str, float], allowed: float
-    ) -> bool:
-        """Was it far from too long, by an earlier answer and by the last results, and has nothing
-        grown so much since that it could be otherwise?"""
-        before = self._answers.get(_known_as(group))
-        if (
-            before is None
-            or not before.most
-            or FAR * max(before.most, *map(self._latency, group)) > allowed
-        ):
-            return False
-        return FAR * before.at_most(self._sizes(group, coming)) <= allowed
-
     def _latency(self, found: Standing) -> float:
         """Seconds from when a view's last result was due until it was there."""
         events = self._desk.house.catalog.events(relation=found.view.id, kind=GOAL, limit=1)
         return max((float(e.body.get("latency_seconds") or 0.0) for e in events), default=0.0)
-
-    def _sizes(self, group: Sequence[Standing], coming: Mapping[str, float]) -> dict[object, float]:
-        """Of the tables, and of what will have changed of each when a view is refreshed."""
-        world = self._world()
-        tables = base_tables(world, *(found.view for found in group))
-        sizes: dict[object, float] = {t.id: float(world.rows(t.id)) for t in tables}
-        for found in group:
-            for id, rows in waiting(world, found.view, found.marks).items():
-                sizes[found.view.id, id] = rows + coming.get(id, 0.0)
-        return sizes
 
     def _was_said(self, found: Standing, due: datetime | None) -> bool:
         events = self._desk.house.catalog.events(relation=found.view.id, kind=EVENT, limit=1)
@@ -233,11 +199,6 @@ def _together(
         elif isinstance(found.schedule, EveryRows):
             yield None, [found]
     yield from groups.items()
-
-
-def _known_as(group: Sequence[Standing]) -> Hashable:
-    """Views, and how they are computed."""
-    return tuple((found.view.id, found.view.sql, found.view.form) for found in group)
 
 
 def _name(found: Standing, due: datetime | None) -> str:

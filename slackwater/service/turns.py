@@ -9,6 +9,7 @@ families are served together where all of them are expected to be there in time 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
 from math import inf
 from typing import Protocol, TypeVar
@@ -17,6 +18,7 @@ from slackwater.catalog.model import View
 from slackwater.catalog.snapshot import Snapshot
 from slackwater.service.desk import Desk
 from slackwater.service.goals import GOAL, Due
+from slackwater.work.standing import Standing
 
 HASTE = 1.25
 """So many times what families took last must be left to the first of them."""
@@ -63,6 +65,15 @@ class Turns:
             else:
                 found.append(family)
         return found
+
+    def delay(self, standings: Sequence[Standing], now: datetime, due: datetime) -> float:
+        """Seconds after a moment for which results that were due before it are still served."""
+        took = [(s, timedelta(seconds=self.seconds(s.view, 0.0))) for s in standings]
+        free = max(now, due - sum((own for _, own in took), timedelta()))
+        ahead = [(s.schedule.next_due(free), own) for s, own in took]
+        for at, own in sorted((at, own) for at, own in ahead if at is not None and at < due):
+            free = max(free, at) + own
+        return max(0.0, (free - due).total_seconds())
 
     def seconds(self, view: View, unknown: float) -> float:
         """What the last result of a view took, from when it was begun."""
