@@ -10,11 +10,12 @@ from typer.testing import CliRunner
 
 from bench import choice, methods, planning, progressive
 from bench.methods import SAME
+from bench.problems import bound_queries, problem
 from slackwater.cli import exits
 from slackwater.cli.app import app
 from slackwater.cli.bench_plans import _scores
 from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN
-from slackwater.planner.plan import METHODS
+from slackwater.planner.plan import METHODS, plan
 
 FEW = choice.Settings(
     scale=0.01,
@@ -77,6 +78,14 @@ def test_every_method_is_in_the_memo(query: str) -> None:
     assert set(told["extracted"][query]) == set(METHODS)
     assert all(steps > 0 for steps in told["extracted"][query].values()), told["extracted"]
     assert told["fired"]["last_of_all"] > 0
+
+
+def test_no_two_expressions_of_a_query_are_known_to_be_one_and_kept_apart() -> None:
+    """Of some of them it turns out when both have been explored."""
+    with bound_queries(keys=False) as queries:
+        for name in ("q10", "q64", "q80", "q93"):
+            made = plan(problem(queries[name], "delta-RS", (0.3, 0.3, 1.0), "pdw"))
+            made.memo.check()
 
 
 @pytest.mark.parametrize("scenario", ["pdw", "ivm"])

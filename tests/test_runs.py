@@ -23,10 +23,11 @@ from slackwater.planner.temporal import Graph
 from slackwater.planner.timeline import Timed, Timeline
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
-from slackwater.tvr.memo import CHANGED, ROWS, Member
+from slackwater.tvr.memo import CHANGED, ROWS, Member, Rewrite
 from slackwater.tvr.references import NO_PROMISES, Promises
 from slackwater.types import WEIGHT, to_arrow_schema
 from tests.conftest import PROOF
+from tests.equal_forms import REWRITES, twice
 from tests.test_laws import QUERIES, SCHEMAS, Rows, bound, engine, evaluate, log, total
 
 __all__ = ["engine"]
@@ -184,6 +185,7 @@ def by_chance(
     promises: Promises = NO_PROMISES,
     existing: Sequence[Existing] = (),
     speedups: Speedups | None = None,
+    more: Sequence[Rewrite] = (),
 ) -> Solution:
     """Any methods, costs that have nothing to do with work, and anything kept; what makes
     exploration faster in use or not."""
@@ -195,7 +197,8 @@ def by_chance(
     problem = replace(problem, promises=promises)
     methods = [m for m in METHODS if rng.random() < 0.7]
     speedups = speedups or any_speedups(rng)
-    memo, memos = explored(problem, *rules_of(methods), speedups)
+    rules, rewrites = rules_of(methods)
+    memo, memos = explored(problem, rules, [*rewrites, *more], speedups)
     timeline = Timeline(memo, problem, speedups.left_deep, speedups.prompt, memos)
     costs = ByChance(rng)
     wanted = {p: timeline.timed(memo.ref(query, ROWS), max(0, p - 1), p) for p in problem.results}
@@ -222,6 +225,16 @@ def test_whatever_is_computed_when_gives_the_query_at_that_time(
         history = History(rng, points)
         made = by_chance(query, history, rng, points)
         check(engine, made, query, history)
+
+
+@pytest.mark.parametrize("name", list(QUERIES) if PROOF else list(QUERIES)[::4])
+def test_expressions_that_are_one_give_the_same_whichever_is_computed(
+    name: str, engine: LocalEngine, rng: random.Random
+) -> None:
+    query, points = twice(rng, bound(QUERIES[name])), rng.randint(1, MOST_RUNS)
+    history = History(rng, points)
+    made = by_chance(query, history, rng, points, more=REWRITES)
+    check(engine, made, query, history)
 
 
 MOST_ROUNDS = 30

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from slackwater.algebra.expr import Column
 from slackwater.algebra.relation import Aggregate, Project, Relation, Scan, Values, Window
-from slackwater.tvr.memo import CHANGED, ROWS, SUMS, SUMS_CHANGED, WEIGHTED, Memo, Ref, Tvr
+from slackwater.tvr.memo import CHANGED, OF_FORMS, ROWS, SUMS, SUMS_CHANGED, WEIGHTED, Memo, Ref
 from slackwater.tvr.methods.higher_order import Part
 from slackwater.tvr.normal import normalize
 from slackwater.tvr.states.sums import SumState, is_invertible
@@ -104,7 +104,7 @@ class Index:
         """What it is a choice of columns from; the others are not there."""
         if not isinstance(node, Project) or not all(isinstance(e, Column) for e in node.exprs):
             return None
-        if existing.kind in (SUMS, SUMS_CHANGED):
+        if existing.kind in OF_FORMS:
             return None
         found = self._ref(node.input, existing.kind)
         if found is None:
@@ -116,25 +116,28 @@ class Index:
         return replace(existing, columns=chosen), found
 
     def _ref(self, node: Relation, kind: str) -> Ref | None:
-        tvr = self._memo.known(node) or self._shapes.get(_shape(node, {}))
-        if tvr is None:
+        known = self._memo.known(node) is not None
+        form = node if known else self._shapes.get(_shape(node, {}))
+        if form is None:
             return None
-        if kind not in (SUMS, SUMS_CHANGED):
-            return self._memo.ref(tvr.node, kind)
-        if not isinstance(tvr.node, Aggregate) or not is_invertible(tvr.node):
+        if kind not in OF_FORMS:
+            return self._memo.ref(form, kind)
+        if not isinstance(form, Aggregate) or not is_invertible(form):
             return None
-        return self._memo.ref(tvr.node, kind, schema=SumState(tvr.node, "#").schema)
+        return self._memo.ref(form, kind, schema=SumState(form, "#").schema)
 
     @cached_property
-    def _shapes(self) -> dict[Relation, Tvr]:
+    def _shapes(self) -> dict[Relation, Relation]:
         known: dict[Relation, Relation] = {}
-        return {_shape(form, known): tvr for form, tvr in self._memo.expressions()}
+        return {_shape(form, known): form for form, _ in self._memo.expressions()}
 
     def same(self, ref: Ref) -> Ref | None:
         """A group of another memo as it is in this one."""
         tvr, trait = self._memo.known(ref.tvr.node), ref.trait
         if tvr is None:
             return None
+        if trait.kind in OF_FORMS:
+            tvr = ref.tvr
         if trait.wanted is not None:
             groups = [r for r in trait.wanted.walk() if isinstance(r, Ref)]
             same = {group: self.same(group) for group in groups}

@@ -119,12 +119,17 @@ class _Unfolding:
         for n, key in enumerate(self._solution.kept):
             self._there(n, key)
         last = len(self._solution.kept)
-        results = {run: self._there(last, (i, run)) for i, run in self._solution.wanted}
+        results = {run: self._named(last, (i, run)) for i, run in self._solution.wanted}
         saved = {
             run: tuple(s for (_, at), s in self._saved.items() if at == run)
             for run in self._graph.problem.points
         }
         return [RunSteps(run, saved[run], results.get(run)) for run in saved]
+
+    def _named(self, n: int, key: Key) -> Relation:
+        """A result, with the columns' names of the query: another form of it may have others."""
+        made, names = self._there(n, key), zset.names(self._graph.problem.query)
+        return made if zset.names(made) == names else Project(made, columns(made.schema), names)
 
     def _assignment(self, n: int) -> Assignment:
         return self._solution.assignments[n]

@@ -17,6 +17,7 @@ from slackwater.algebra.relation import (
     Relation,
     Scan,
     Union,
+    Values,
 )
 from slackwater.tvr import zset
 from slackwater.tvr.delta import LAWS, Deltas
@@ -254,6 +255,11 @@ def difference(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
     yield zset.plus([after, zset.negate(before)])
 
 
+def no_change(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
+    """ΔR = 0: one of its forms reads nothing that changes, though others do"""
+    yield Values((), ref.fields)
+
+
 # -- partial sums
 
 
@@ -338,11 +344,12 @@ RULES = (
     Rule("with_weights", "", (WEIGHTED,), with_weights, OPERATORS, first=True),
     Rule("carry_weights", "", (WEIGHTED,), carry_weights, CARRYING),
     Rule("merge", "", (WEIGHTED,), merge, after=True, first=True),
-    Rule("laws", "", (CHANGED,), laws, OTHERS, restricted=False),
-    Rule("laws_of_outer_joins", "im1", (CHANGED,), laws_of_outer_joins, RETRACTING, False),
-    Rule("affected_keys", "", (CHANGED,), affected_keys, OPERATORS, restricted=False),
-    Rule("change_of_sums", "", (CHANGED,), change_of_sums, AGGREGATES, restricted=False),
-    Rule("difference", "recompute", (CHANGED,), difference, OPERATORS, False, first=True),
+    Rule("laws", "", (CHANGED,), laws, OTHERS, False, True),
+    Rule("laws_of_outer_joins", "im1", (CHANGED,), laws_of_outer_joins, RETRACTING, False, True),
+    Rule("affected_keys", "", (CHANGED,), affected_keys, OPERATORS, False, True),
+    Rule("change_of_sums", "", (CHANGED,), change_of_sums, AGGREGATES, False, True),
+    Rule("difference", "recompute", (CHANGED,), difference, OPERATORS, False, True, first=True),
+    Rule("no_change", "", (CHANGED,), no_change, after=False, first=True),
     Rule("summed", "", (SUMS, SUMS_CHANGED), summed, AGGREGATES, restricted=False),
     Rule("merge_sums", "", (SUMS,), merge_sums, AGGREGATES, after=True),
     Rule("rows_of_sums", "", (ROWS,), rows_of_sums, AGGREGATES, restricted=False),

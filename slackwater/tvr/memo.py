@@ -12,134 +12,30 @@ each time to the next, so it is explored once (translational symmetry, 001, 5.3)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from slackwater.algebra.expr import Expr
 from slackwater.algebra.relation import Relation, Scan
-from slackwater.tree import Node
+from slackwater.tvr.forms import Forms
+from slackwater.tvr.forms import Tvr as Tvr
+from slackwater.tvr.groups import CHANGED as CHANGED
+from slackwater.tvr.groups import OF_FORMS as OF_FORMS
+from slackwater.tvr.groups import ROWS as ROWS
+from slackwater.tvr.groups import SUMS as SUMS
+from slackwater.tvr.groups import SUMS_CHANGED as SUMS_CHANGED
+from slackwater.tvr.groups import WEIGHTED as WEIGHTED
+from slackwater.tvr.groups import Group as Group
+from slackwater.tvr.groups import Member as Member
+from slackwater.tvr.groups import Ref as Ref
+from slackwater.tvr.groups import Trait as Trait
+from slackwater.tvr.groups import ranks
 from slackwater.tvr.references import NO_PROMISES, Promises
-from slackwater.tvr.restrict import Keys, Restrictable
 from slackwater.tvr.rules import Fitting, Place
 from slackwater.tvr.rules import Rewrite as Rewrite
 from slackwater.tvr.rules import Rule as Rule
 from slackwater.tvr.time import reads
 from slackwater.types import BIGINT, WEIGHT, Field, Schema
-
-ROWS = "rows"
-WEIGHTED = "weighted"
-CHANGED = "change"
-SUMS = "sums"
-SUMS_CHANGED = "change of sums"
-
-
-@dataclass(frozen=True, eq=False)
-class Tvr(Node):
-    """An expression of the query, at every time. Its number is its place in the memo."""
-
-    id: int
-    node: Relation
-
-
-@dataclass(frozen=True)
-class Trait:
-    """Which relation of a TVR: its kind, at the old time or the new one; of restricted ones the
-    keys, and the relation of keys that are wanted."""
-
-    kind: str
-    old: bool = False
-    keys: Keys = ()
-    wanted: Relation | None = None
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        """Asked for more often than anything else."""
-        return hash((self.kind, self.old, self.keys, self.wanted))
-
-    @property
-    def whole(self) -> Trait:
-        """The same without restriction."""
-        return Trait(self.kind, self.old)
-
-
-@dataclass(frozen=True, eq=False)
-class Ref(Restrictable):
-    """A group, as an input of what is computed from it."""
-
-    tvr: Tvr
-    trait: Trait
-    fields: Schema
-
-    def identity(self) -> tuple[Any, ...]:
-        """A relation of an expression has one schema."""
-        return (self.tvr, self.trait, len(self.fields))
-
-    @cached_property
-    def schema(self) -> Schema:
-        return self.fields
-
-    @cached_property
-    def children(self) -> tuple[Node, ...]:
-        return ()
-
-    def restricted(self, keys: Keys, wanted: Relation) -> Ref | None:
-        """The group of those rows whose keys are wanted."""
-        if self.trait.wanted is not None:
-            return None
-        return self.at(Trait(self.trait.kind, self.trait.old, keys, wanted))
-
-    def at(self, trait: Trait) -> Ref:
-        """Another relation of the same expression with the same columns."""
-        return Ref(self.tvr, trait, self.fields)
-
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """One way to compute a group."""
-
-    rule: str
-    method: str
-    relation: Relation
-
-    @cached_property
-    def refs(self) -> tuple[Ref, ...]:
-        """The groups that it is computed from."""
-        return tuple(n for n in self._nodes if isinstance(n, Ref))
-
-    @cached_property
-    def operators(self) -> tuple[Relation, ...]:
-        """What is done with them."""
-        return tuple(n for n in self._nodes if not isinstance(n, Ref))
-
-    @cached_property
-    def _nodes(self) -> tuple[Relation, ...]:
-        return tuple(self.relation.walk())
-
-
-@dataclass
-class Group:
-    """One relation of a TVR, and the ways to compute it. What is stored needs none."""
-
-    id: int
-    ref: Ref
-    stored: bool
-    ways: dict[Relation, Member] = field(default_factory=dict)
-
-    @property
-    def members(self) -> Collection[Member]:
-        """The ways, in the order in which they came up."""
-        return self.ways.values()
-
-    def add(self, member: Member) -> None:
-        """One more way, unless it is known."""
-        if member.relation is not self.ref:
-            self.ways.setdefault(member.relation, member)
-
 
 Shrinks = Callable[[Relation, tuple[Expr, ...]], bool]
 """Has a relation clearly fewer groups by some expressions than rows?"""
@@ -172,9 +68,10 @@ class Memo:
         self.rewrites = tuple(rewrites)
         self.fired: Counter[str] = Counter()  # by rule, how many ways and forms it gave
         self._fitting = Fitting(self.rules)
-        self._tvrs: dict[Relation, Tvr] = {}
-        self._forms: list[dict[Relation, str]] = []
+        self._forms = Forms(self, self.rewrites, self.fired)
+        self._wanted: dict[Ref, None] = {}
         self._groups: dict[Ref, Group] = {}
+        self._before: dict[Ref, Group] = {}  # those that may be reached again
         self._refs: dict[tuple[Relation, str, bool], Ref] = {}
         self._changes: dict[Relation, bool] = {}
         self._own: set[Relation] = set()
@@ -183,37 +80,19 @@ class Memo:
 
     def tvr(self, node: Relation) -> Tvr:
         """The TVR of an expression; other forms of one expression have the same."""
-        if node not in self._tvrs:
-            made = Tvr(len(self._forms), node)
-            self._tvrs[node] = made
-            self._forms.append({node: ""})
-            self._rewrite(made)
-        return self._tvrs[node]
+        return self._forms.tvr(node)
 
-    def _rewrite(self, tvr: Tvr) -> None:
-        forms = self._forms[tvr.id]
-        waiting = [tvr.node]
-        while waiting:
-            form = waiting.pop()
-            for rewrite in self.rewrites:
-                for other in rewrite.apply(self, form) if rewrite.operators.fit(form) else ():
-                    if other not in forms and other not in self._tvrs:
-                        self.fired[rewrite.name] += 1
-                        forms[other] = rewrite.method
-                        self._tvrs[other] = tvr
-                        waiting.append(other)
-
-    def forms(self, tvr: Tvr) -> Iterator[tuple[Relation, str]]:
+    def forms(self, tvr: Tvr) -> tuple[tuple[Relation, str], ...]:
         """An expression in all its forms, each with the method it belongs to."""
-        yield from self._forms[tvr.id].items()
+        return tuple(self._forms.of(tvr).items())
 
     def known(self, node: Relation) -> Tvr | None:
         """The TVR of an expression, if it has come up."""
-        return self._tvrs.get(node)
+        return self._forms.known(node)
 
     def expressions(self) -> Iterator[tuple[Relation, Tvr]]:
         """All expressions, in all forms."""
-        yield from self._tvrs.items()
+        yield from self._forms.expressions().items()
 
     def changes(self, node: Relation) -> bool:
         """Does the expression read anything that changes?"""
@@ -226,21 +105,35 @@ class Memo:
     def ref(
         self, node: Relation, kind: str, old: bool = False, schema: Schema | None = None
     ) -> Ref:
-        """A relation of an expression; `schema` is that of its sums."""
+        """A relation of an expression; `schema` is that of its sums. These are the aggregate's own:
+        another one with the same rows may have other sums."""
         key = (node, kind, old)
         if key not in self._refs:
-            columns = node.schema if schema is None else schema
+            tvr = self.tvr(node)
+            tvr = Tvr(node) if kind in OF_FORMS else tvr
+            columns = tvr.node.schema if schema is None else schema
             fields = columns if kind == ROWS else (*columns, Field(WEIGHT, BIGINT, False))
-            self._refs[key] = Ref(self.tvr(node), Trait(kind, old and self.changes(node)), fields)
+            self._refs[key] = Ref(tvr, Trait(kind, old and self.changes(tvr.node)), fields)
         return self._refs[key]
 
     def group(self, ref: Ref) -> Group:
         """The group of a reference."""
+        found = self._groups.get(ref)
+        return self._reached(self._current(ref)) if found is None else found
+
+    def _reached(self, ref: Ref) -> Group:
         if ref not in self._groups:
-            is_source = isinstance(ref.tvr.node, Scan) and ref.trait.kind in (WEIGHTED, CHANGED)
-            stored = is_source and not ref.trait.keys
-            self._groups[ref] = Group(len(self._groups), ref, stored)
+            found = self._before.pop(ref, None) or Group(ref, self._is_stored(ref))
+            found.id = len(self._groups)
+            self._groups[ref] = found
         return self._groups[ref]
+
+    def _is_stored(self, ref: Ref) -> bool:
+        """Is it a source's rows with weights, or its change?"""
+        node, trait = ref.tvr.node, ref.trait
+        if not isinstance(node, Scan) or trait.keys:
+            return False
+        return trait.kind == WEIGHTED or (trait.kind == CHANGED and self.changes(node))
 
     def groups(self) -> tuple[Group, ...]:
         """All groups, in the order in which they came up."""
@@ -251,9 +144,17 @@ class Memo:
         return node in self._own
 
     def explore(self, wanted: Iterable[Ref]) -> None:
-        """Every way to compute some relations, and all that these are computed from."""
-        waiting = [self.group(ref) for ref in wanted]
-        self._own.update(*(group.ref.tvr.node.walk() for group in waiting))
+        """Every way to compute some relations, and all that these are computed from. Where
+        expressions turn out to be one on the way, what speaks of them is explored again."""
+        self._wanted.update(dict.fromkeys(wanted))
+        self._own.update(*(ref.tvr.node.walk() for ref in self._wanted))
+        self._follow()
+        while self._has_united():
+            self._follow()
+
+    def _follow(self) -> None:
+        """From what is wanted down."""
+        waiting = [self.group(ref) for ref in self._wanted]
         seen = {group.id for group in waiting}
         while waiting:
             group = waiting.pop()
@@ -264,20 +165,81 @@ class Memo:
                     if below.id not in seen:
                         seen.add(below.id)
                         waiting.append(below)
+        self._before = {}
 
     def _fire(self, group: Group) -> None:
         ref, tvr = group.ref, group.ref.tvr
-        after = not ref.trait.old and self.changes(tvr.node)
-        for form, method in self.forms(tvr):
+        new = not ref.trait.old and self.changes(tvr.node)
+        for form, method in self._forms_of(ref):
+            if form in group.asked:
+                continue
+            group.asked.add(form)
+            after = new and self.changes(form)
             place = Place(ref.trait.kind, ref.trait.wanted is not None, after, form is tvr.node)
             for rule in self._fitting.of(place, form):
+                own = "" if rule.first else method  # it is about the TVR, whatever its form
                 for relation in rule.apply(self, ref, form):
                     self.fired[rule.name] += 1
-                    group.add(Member(rule.name, method or rule.method, relation))
+                    group.add(Member(rule.name, own or rule.method, relation))
+
+    def _forms_of(self, ref: Ref) -> Iterable[tuple[Relation, str]]:
+        """The forms that a relation may be computed by."""
+        node = ref.tvr.node
+        if ref.trait.kind in OF_FORMS:
+            return ((node, self._forms.of(self.tvr(node))[node]),)
+        return self.forms(ref.tvr)
+
+    # -- expressions that turn out to be one
+
+    def _has_united(self) -> bool:
+        """Have they? Then groups that speak of them by an earlier name are left out, and rules are
+        asked again about what is above them, since they may look at the forms of its inputs."""
+        for one, other in self._alike():
+            self._forms.unite(one.node, other.node)
+        if not self._forms.has_grown:
+            return False
+        again = self._forms.settle()
+        self._refs.clear()
+        self._before = {ref: g for ref, g in self._groups.items() if self._is_current(ref)}
+        self._groups = {}
+        for group in self._before.values():
+            group.asked -= again
+            if any(ref not in self._before for member in group.members for ref in member.refs):
+                group.ways.clear()
+                group.asked.clear()
+        return True
+
+    def _alike(self) -> Iterator[tuple[Tvr, Tvr]]:
+        """TVRs whose rows are computed by the same relation."""
+        makers: dict[Relation, Tvr] = {}
+        for group in self._groups.values():
+            tvr, trait = group.ref.tvr, group.ref.trait
+            if trait.kind in (ROWS, WEIGHTED) and trait.wanted is None:
+                for member in group.members:
+                    first = makers.setdefault(member.relation, tvr)
+                    if first is not tvr:
+                        yield first, tvr
+
+    def _current(self, ref: Ref) -> Ref:
+        """A whole relation of an expression by the name that this has now."""
+        tvr = self.known(ref.tvr.node)
+        if tvr is ref.tvr or tvr is None or ref.trait.kind in OF_FORMS:
+            return ref
+        old = ref.trait.old and self.changes(tvr.node)
+        return Ref(tvr, replace(ref.trait, old=old), ref.fields)
+
+    def _is_current(self, ref: Ref) -> bool:
+        """Does a reference, with the keys that it is restricted to, name TVRs by their names?"""
+        wanted = ref.trait.wanted
+        named = ref.trait.kind in OF_FORMS or self.known(ref.tvr.node) is ref.tvr
+        return named and (wanted is None or self._are_current(wanted))
+
+    def _are_current(self, relation: Relation) -> bool:
+        return all(self._is_current(node) for node in relation.walk() if isinstance(node, Ref))
 
     def check(self) -> None:
         """Raise unless the memo is whole: every member gives its group's columns from groups that
-        are known, every group can be computed, and every TVR is found by each of its forms."""
+        are known, every group can be computed, and no two TVRs are known to be one."""
         for group in self._groups.values():
             types = [f.type for f in group.ref.schema]
             for member in group.members:
@@ -286,32 +248,10 @@ class Memo:
         grounded = self.ranks()
         missing = [group.ref for group in self._groups.values() if group.id not in grounded]
         assert not missing, missing
-        for forms, tvr in zip(self._forms, dict.fromkeys(self._tvrs.values()), strict=True):
-            assert all(self._tvrs[form] is tvr for form in forms), tvr
+        assert not list(self._alike())
+        self._forms.check()
 
     def ranks(self) -> dict[int, int]:
         """How many members deep each group is computed from what is stored, at least. Groups that
         cannot be are left out."""
-        found = {group.id: 0 for group in self._groups.values() if group.stored}
-        owners: list[int] = []
-        left: list[int] = []  # by member, how many of its groups have no rank yet
-        users: dict[int, list[int]] = {id: [] for id in range(len(self._groups))}
-        for group in self._groups.values():
-            for member in group.members:
-                for id in (below := {self._groups[ref].id for ref in member.refs}):
-                    users[id].append(len(owners))
-                owners.append(group.id)
-                left.append(len(below))
-        ready = [n for n, count in enumerate(left) if not count]
-        rank, level = 0, list(found)
-        while level or ready:
-            rank += 1
-            for id in level:
-                for n in users[id]:
-                    left[n] -= 1
-                    if not left[n]:
-                        ready.append(n)
-            level = [id for id in dict.fromkeys(owners[n] for n in ready) if id not in found]
-            found.update(dict.fromkeys(level, rank))
-            ready = []
-        return found
+        return ranks(self._groups)

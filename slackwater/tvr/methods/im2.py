@@ -65,7 +65,8 @@ def sums_of_parts(memo: Memo, ref: Ref, form: Relation) -> Iterator[Relation]:
         if kind == SUMS_CHANGED:
             parts = [part for part in parts if memo.changes(part)]
         found: list[Relation] = [memo.ref(part, kind, ref.trait.old, schema) for part in parts]
-        yield zset.plus(found)
+        if found:
+            yield zset.plus(found)
 
 
 OUTER_JOINS = Operators((Join,), joins=("left", "full"))

@@ -71,6 +71,6 @@ LAWS = (whole_keys.delta_whole_keys, delta_direct_and_indirect)
 LEFT_JOINS = Operators((Join,), joins=("left",))
 
 RULES = tuple(
-    Rule(apply.__name__, METHOD, (CHANGED,), apply, LEFT_JOINS, restricted=False)
+    Rule(apply.__name__, METHOD, (CHANGED,), apply, LEFT_JOINS, restricted=False, after=True)
     for apply in (direct_and_indirect, direct_and_indirect_by_promises)
 )
