@@ -66,7 +66,7 @@ def test_parts_of_joins_in_three_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experience, "fitted", lambda measured: model)
     monkeypatch.setattr(stakes, "Outline", partial(Outline, least_seconds=0.0))
     monkeypatch.setattr(budget, "INJECTED", {t: (t,) for t in ("lineitem", "orders")})
-    told = budget.run(budget.Settings(0.01, ("injected",), ("q3", "q8")))
+    told = budget.run(budget.Settings(0.01, ("injected",), ("q3", "q8"), engine="local"))
     assert told["exact"], told["problems"]
     ways = ["without", "materialize", "with"]
     kept = {}
@@ -86,6 +86,7 @@ def test_what_is_expected_is_told_with_what_goes() -> None:
     assert budget._few(("orders",))(coming) == {"orders": Change()}
 
 
+@pytest.mark.proof
 def test_deletes_alone_and_parts_of_joins_by_the_command(tmp_path: Path) -> None:
     figures = tmp_path / "told.json"
     command = "bench budget --sf 0.01 --what deletes,injected --queries q3 --engine local".split()
