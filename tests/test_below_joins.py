@@ -213,6 +213,24 @@ def test_values_without_a_partner_are_not_looked_at(
         assert evaluate(engine, found, given) == Counter({(5, 42): 1})
 
 
+@pytest.mark.parametrize("aggregates", ["MAX(r.b) AS m", "MAX(r.b) AS m, COUNT(*) AS n"])
+def test_without_keys_there_is_no_group_of_no_rows(
+    aggregates: str, engine: LocalEngine, rng: random.Random
+) -> None:
+    """A cross join with nothing is nothing, though the largest of nothing is a row."""
+    query = bound(f"SELECT t.c, {aggregates} FROM t CROSS JOIN r GROUP BY t.c")
+    given, _ = random_tables(rng)
+    for changed, rows in (("r", Counter()), ("t", Counter({(1, 5): 2, (3, 6): 1}))):
+        for time in (NOW, "@old", "@new", "@change"):
+            given[changed + time] = log(rows if time != "@change" else Counter(), SCHEMAS[changed])
+    memo = Memo(frozenset("rt"), *rules_of(()))
+    wanted: Ref = memo.ref(query, ROWS)
+    memo.explore([wanted])
+    for _ in range(60):
+        found: Relation = Extraction(memo, by_chance(memo, rng)).of(wanted)
+        assert evaluate(engine, found, given) == Counter()
+
+
 def test_plans_with_early_sums_give_what_the_query_does(any_db: Warehouse) -> None:
     """Through the warehouse: what is saved is written, and read by the next run."""
     db = any_db

@@ -37,6 +37,9 @@ QUERIES = {
     "join": "SELECT r.a, r.s, t.c FROM r JOIN t ON r.a = t.a",
     "theta join": "SELECT r.a, t.c FROM r JOIN t ON r.a < t.a",
     "cross join": "SELECT r.a, t.c FROM r CROSS JOIN t",
+    "extremum of a cross join": (
+        "SELECT t.c, MAX(r.b) AS m, COUNT(*) AS n FROM t CROSS JOIN r WHERE r.b > 2 GROUP BY t.c"
+    ),
     "self join": "SELECT x.a, y.b FROM r x JOIN r y ON x.b = y.b",
     "three times the same": "SELECT x.a FROM t x JOIN t y ON x.a = y.c JOIN t z ON y.a = z.c",
     "three-way": "SELECT r.s, u.d FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c AND u.b = r.b",

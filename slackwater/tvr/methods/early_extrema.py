@@ -46,7 +46,8 @@ def extrema_below_joins(memo: Memo, form: Relation) -> Iterator[Relation]:
     if asked is None or any(isinstance(r, Part) for r in asked.inner.inputs):
         return  # it has been put together from groups already
     for chosen in choices(memo, asked):
-        yield _from_groups(form, asked, chosen)
+        if all(groups.keys for groups in chosen):  # without keys there is a group of no rows, too
+            yield _from_groups(form, asked, chosen)
 
 
 def _is_put_together(agg: AggCall) -> bool:
