@@ -511,7 +511,8 @@ def lasting(seconds: float) -> SimulatedClock:
         (600.0, 600.0, ["08:40", "09:40", "10:40"]),
         (2000.0, 2000.0, ["09:00", "10:00", "11:00"]),
         (2000.0, 0.0, ["09:00", "10:00", "11:00"]),
-        (2700.0, 2700.0, []),  # with what it may take longer there is no room in an hour
+        # With what it may take longer there is no room in an hour, unless that is doubted.
+        (2700.0, 2700.0, ["10:00"]),
     ],
 )
 def test_no_result_waits_for_an_early_run(
@@ -557,13 +558,53 @@ def test_of_units_that_are_ready_so_many_are_run_as_there_is_room_for() -> None:
         return datetime.fromisoformat(f"2026-01-05 {clock}+00:00")
 
     unit, due = Unit("u", "u", 4, ("v",)), at("10:00")
-    slot = Slot(unit, at("08:00"), at("12:00"), 75, 100, seconds=600.0, due=due)
+    slot = Slot(unit, at("08:00"), at("12:00"), 75, 100, last=2, seconds=600.0, due=due)
     assert slot.when(at("09:30"), parse_prices("1")) == at("09:30")
     assert slot.when(at("09:50"), parse_prices("1")) == due
     assert fitting([slot, slot, slot], at("09:20")) == [slot, slot]
-    last = replace(slot, arrived=76, last=2, due=at("12:00"))
+    assert replace(slot, last=1).when(at("09:50"), parse_prices("1")) == at("09:50")  # put off
+    last = replace(slot, arrived=76, due=at("12:00"))
     assert last.when(at("09:30"), parse_prices("0.5 from 11:40 to 13:00")) == at("11:40")
     assert last.when(at("09:30"), parse_prices("0.5 from 11:46 to 13:00")) == at("09:30")
+
+
+def test_one_slow_run_does_not_keep_all_later_ones_from_being_tried(tmp_path: Path) -> None:
+    """Another view is due every minute. The first run took longer than that; after two results
+    without any it is not believed any more."""
+    durations = iter([100.0])
+    clock = SimulatedClock(
+        DAY, taking=lambda reports, measured: TAKES if reports else next(durations, 10.0)
+    )
+    with opened(tmp_path / "w", clock) as db:
+        db.sql("CREATE TABLE sales (id BIGINT, kind STRING, amount BIGINT)")
+        sell(db, 1)
+        view(db, "report", schedule="every 1 hour")
+        view(db, "ticker", schedule="every 1 minute")
+        clock.every(600, lambda: sell(db, 1), until="2026-01-05 12:00")
+        paces = Noting(clock, 2, "report")
+        run(db, "2026-01-05 08:00", paces=paces)
+        hours = [early[:2] for early in paces.runs]
+        first = hours.index(min(hours))
+        assert [int(hour) - int(hours[first]) for hour in hours[first:]][:4] == [0, 3, 4, 5]
+        measured = [e["seconds"] for e in reversed(db.history(limit=2000)) if e["kind"] == "early"]
+        assert measured[:2] == [100.0, 10.0]
+
+
+def test_a_run_that_failed_does_not_tell_how_long_others_take(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    class Failing(Noting):
+        def advance(self, units: Sequence[Unit]) -> Sequence[RefreshReport]:
+            super().advance(units)
+            raise ValueError("no room")
+
+    view(db, "counted", schedule="every 4 rows")
+    clock.every(3600, lambda: sell(db, 2), until="2026-01-05 04:00")
+    paces = Failing(clock, 2, "counted")
+    paces.unit = replace(paces.unit, seconds=7.0)
+    run(db, "2026-01-05 04:00", paces=paces)
+    assert paces.runs
+    assert {e["seconds"] for e in db.history(limit=500) if e["kind"] == "early"} == {7.0}
 
 
 def test_results_come_though_early_runs_fail(db: Warehouse, clock: SimulatedClock) -> None:

@@ -5,7 +5,8 @@ those expected from the last result to the next. It may wait for a lower price u
 i + 1 are there, or the result is due.
 
 No result waits for an early run: one begins only if it is expected to be over before any is due,
-and else is left until after that.
+and else is left until after that. What found no room for a whole slot is not believed to take that
+long any more: one run that was slow by chance does not keep all later ones from being tried.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ BEFORE = timedelta(seconds=1)
 """At the due moment it is too late for an early run, however cheap that is."""
 LONGER = 0.5
 """An early run may take longer than is expected, by this part of it."""
+DOUBT = 0.5
+"""The part of what a run is expected to take that is believed after each slot without room."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,14 @@ class Slot:
     """What a run is expected to take."""
     due: datetime | None = None
     """When any view's result is due next, this unit's or another's."""
+    without: int = 0
+    """Between how many results, one after the other, it was not run at all."""
 
     @property
     def takes(self) -> timedelta:
         """What a run is expected to take at most."""
-        return timedelta(seconds=self.seconds * (1 + LONGER))
+        put_off = self.without + max(0, self.run - self.last - 1)
+        return timedelta(seconds=self.seconds * (1 + LONGER) * DOUBT**put_off)
 
     def fits(self, begin: datetime) -> bool:
         """Is a run over before any result is due?"""

@@ -18,7 +18,7 @@ from slackwater.service.told import EARLY, FAILED
 from slackwater.service.units import Paces, Unit
 from slackwater.timing import EveryRows
 from slackwater.work.reports import RefreshReport
-from slackwater.work.standing import Standing
+from slackwater.work.standing import Standing, moment
 from slackwater.work.waiting import rows_since, waiting
 from slackwater.work.world import World
 
@@ -78,7 +78,8 @@ class Pacing:
             expected.append(self._expected(tables, since, now, until))
         last = done["run"] if done.get("since") == timestamp(since.timestamp()) else 0
         slot = Slot(unit, since, until, arrived, min(expected, default=0.0), last)
-        slot = replace(slot, seconds=done.get("seconds", unit.seconds))
+        seconds = done.get("seconds", unit.seconds)
+        slot = replace(slot, seconds=seconds, without=_without(done, since, until))
         if until is None or slot.run != last + 1:
             return slot
         return replace(slot, course=self._arriving.course(tables, now, until))
@@ -122,9 +123,10 @@ class Pacing:
         try:
             reports = self._paces.advance([slot.unit for slot in slots])
             desk.db.tidy(report.view for report in reports if report.mode != "none")
+            failed = False
         except Exception as error:  # noqa: BLE001
             desk.say(FAILED, f"early run of {names}: {error}")
-            reports = []
+            reports, failed = [], True
         cpu = sum(report.cpu_seconds for report in reports)
         price = desk.price(now)
         desk.clock.skip(desk.clock.takes(reports, time.perf_counter() - started))
@@ -132,9 +134,17 @@ class Pacing:
         desk.summary.early += len(slots)
         desk.summary.spend(cpu, price)
         for slot in slots:
-            seconds = passed * _part_of(slot.unit, reports, len(slots))
+            own = passed * _part_of(slot.unit, reports, len(slots))
+            seconds = slot.seconds if failed else own
             desk.write(_event(slot, now, cpu / len(slots), seconds, price))
         desk.say(EARLY, f"{names}: {cpu:.2f} CPU s", body={"price": price, "cpu_seconds": cpu})
+
+
+def _without(done: Mapping[str, Any], since: datetime, until: datetime | None) -> int:
+    """Between how many results, as far apart as the last and the next, a unit was not run."""
+    if until is None or "since" not in done or until <= since:
+        return 0
+    return max(0, round((since - moment(done["since"])) / (until - since)) - 1)
 
 
 def _part_of(unit: Unit, reports: Sequence[RefreshReport], units: int) -> float:
