@@ -415,7 +415,7 @@ def test_all_is_there_after_reopening(viewed: Warehouse) -> None:
     viewed.sql("INSERT INTO t (a) VALUES (9)")
     before = content(viewed)
     viewed.close()
-    with slackwater.connect(viewed.path, placement="local") as db:
+    with slackwater.connect(viewed.path, placement="local", refresh="incremental") as db:
         assert content(db) == before
         db.sql("DELETE FROM t WHERE c = 1.5 AND a = 2")
         assert {r.mode for r in db.refresh()} == {"incremental"}
@@ -433,7 +433,7 @@ def test_warehouses_from_before_widths_were_kept(viewed: Warehouse) -> None:
             update = "UPDATE definitions SET body = ? WHERE row_id = ?"
             connection.exec_driver_sql(update, (json.dumps(body), row.row_id))
     viewed.close()
-    with slackwater.connect(viewed.path, placement="local") as db:
+    with slackwater.connect(viewed.path, placement="local", refresh="incremental") as db:
         for relation in (*db.catalog.snapshot().tables(), *db.catalog.snapshot().views()):
             assert not (relation.fills if isinstance(relation, Table) else relation.widths)
         db.sql("ALTER TABLE t ADD COLUMN c INT DEFAULT 7; INSERT INTO t VALUES (9, 'n', 1)")

@@ -49,7 +49,7 @@ def bank(path: Path) -> Iterator[Warehouse]:
 
 
 def opened(path: Path, **settings: Any) -> Warehouse:
-    return slackwater.connect(path, placement="local", **settings)
+    return slackwater.connect(path, placement="local", refresh="incremental", **settings)
 
 
 # -- two writers

@@ -230,7 +230,7 @@ MANY = [(i % 3, 1_000_000 + i % 17, Decimal(5_000_000 + i * i % 29) / 100) for i
 def test_spreads_agree_with_spark(spark: SparkSession, tmp_path: Path) -> None:
     query = f"SELECT g, {ALL}, {ALL.replace('x', 'd').replace('AS ', 'AS d_')} FROM t GROUP BY g"
     names = ("g", "x", "d")
-    with slackwater.connect(tmp_path / "w", placement="local") as db:
+    with slackwater.connect(tmp_path / "w", placement="local", refresh="incremental") as db:
         db.sql("CREATE TABLE t (g INT, x INT, d DECIMAL(12,2))")
         db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
         db.append("t", [dict(zip(names, row, strict=True)) for row in MANY[:300]])

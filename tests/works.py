@@ -156,7 +156,7 @@ def do(path: Path, name: str, placement: str = "local") -> None:
     """Open the warehouse and do one work, as a process of its own does; garbage is collected
     after every refresh, however soon it follows."""
     house.COLLECT_SECONDS = 0.0
-    with slackwater.connect(path, placement=placement) as db:
+    with slackwater.connect(path, placement=placement, refresh="incremental") as db:
         WORKS[name](db)
 
 
