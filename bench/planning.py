@@ -18,6 +18,7 @@ from slackwater.planner.plan import METHODS, Plan, Speedups, assign, plan
 from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.timeline import Timed, Timeline
 from slackwater.stats.cost import Model
+from slackwater.tvr.explore import FOLLOWING
 from slackwater.tvr.memo import Member, Memo, Tvr
 
 OnStage = Callable[[str, int, int], None]
@@ -249,7 +250,7 @@ def plans_by_method(made: Plan) -> dict[str, int]:
     found = {}
     for method in METHODS:
         solution = assign(Timeline(made.memo, kept), Only(method, made.memo))
-        assert solution.methods() <= {"recompute", method}
+        assert solution.methods() <= {"recompute", FOLLOWING, method}
         ways = (step.way for step in solution.steps().values())
         found[method] = sum(way is not None and way.member.method == method for way in ways)
     return found

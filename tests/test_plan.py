@@ -19,6 +19,8 @@ from slackwater.planner.states import solve
 from slackwater.planner.timeline import Timeline
 from slackwater.stats.cost import Model
 from slackwater.stats.rows import Change
+from slackwater.tvr import explore
+from slackwater.tvr.explore import FOLLOWING
 from slackwater.tvr.memo import CHANGED, ROWS, WEIGHTED, Memo, Ref, Rule
 from slackwater.tvr.rules import Operators
 from slackwater.work.playing import play, recompute, versions
@@ -83,6 +85,23 @@ def test_all_methods_together_are_never_dearer_than_one(name: str) -> None:
 
     mixed = cost(*METHODS)
     assert all(mixed <= cost(method) * 1.000001 for method in METHODS)
+
+
+@pytest.mark.parametrize("name", ["left", "three-way", "aggregate of outer join", "semi", "having"])
+def test_without_any_method_no_change_is_followed(name: str) -> None:
+    """Everything is computed in full, and that is open to every method."""
+    node = bound(QUERIES[name])
+    arrivals = {scan.source: Arrival(MANY, (Change(inserts=1000),)) for scan in node.scans()}
+    problem = Problem(node, arrivals, (1.0, 1.0), due=frozenset({0, 1}), last_first=True)
+    in_full = plan(problem, methods=())
+    assert not in_full.methods() & {*METHODS, FOLLOWING}
+    fired = set(in_full.memo.fired)
+    assert fired
+    assert not fired & {r.name for r in explore.RULES if r.method == FOLLOWING}
+    for method in METHODS:
+        alone = plan(problem, methods=(method,))
+        assert alone.cost <= in_full.cost
+        assert (FOLLOWING in alone.methods()) >= (alone.cost < in_full.cost)
 
 
 @pytest.mark.parametrize("name", list(QUERIES) if PROOF else list(QUERIES)[1::2])

@@ -141,7 +141,8 @@ def counted(
     node = summary()
     second = {**SECOND, "returns": SECOND["returns"] + more}
     rules = [*explore.RULES, *im2.RULES]
-    rules = [r for r in rules if r.method in ("", "recompute") or r.method in methods]
+    shared = ("", "recompute", explore.FOLLOWING)
+    rules = [r for r in rules if r.method in shared or r.method in methods]
     rewrites = [r for r in im2.REWRITES if r.method in methods]
     memo = Memo(frozenset(SCHEMAS), rules, rewrites, pruned)
     memo.explore([memo.ref(node, ROWS), memo.ref(node, ROWS, old=True)])

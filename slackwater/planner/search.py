@@ -41,7 +41,8 @@ _REWRITES = (*early_extrema.REWRITES, *im2.REWRITES, *higher_order.REWRITES, *sp
 def rules_of(
     methods: Collection[str], without: Collection[str] = ()
 ) -> tuple[list[Rule], list[Rewrite]]:
-    """The rules of some methods, and those that belong to none, but for some by their names."""
+    """The rules of some methods, and those that belong to none, but for some by their names. With
+    no method at all, changes are not followed, and everything is computed in full."""
     if unknown := set(methods) - set(METHODS):
         raise UserError(
             f"Method '{min(unknown)}' is not known.",
@@ -54,7 +55,7 @@ def rules_of(
             code="BAD_RULE",
             hint="Rules are counted by name in the memo of a plan: plan(problem).memo.fired.",
         )
-    allowed = {"", "recompute", *methods}
+    allowed = {"", "recompute", *methods, *((explore.FOLLOWING,) if methods else ())}
 
     def asked(one: Rule | Rewrite) -> bool:
         return one.method in allowed and one.name not in without

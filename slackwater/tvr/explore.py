@@ -337,21 +337,24 @@ RETRACTING = Operators((Join,), joins=("left", "full"))
 OTHERS = Operators(joins=("inner", "right", "semi", "anti"), but=(Scan,))
 EVERY_KIND = (ROWS, WEIGHTED, CHANGED, SUMS, SUMS_CHANGED)
 
+FOLLOWING = "following"
+"""What all methods share: inner joins, groups and whatever else is followed by its changes."""
+
 RULES = (
     Rule("recompute", "recompute", (ROWS,), recompute, OPERATORS),
     Rule("select_keys", "", EVERY_KIND, select_keys, restricted=True, first=True),
     Rule("without_weights", "", (ROWS,), without_weights, first=True),
     Rule("with_weights", "", (WEIGHTED,), with_weights, OPERATORS, first=True),
     Rule("carry_weights", "", (WEIGHTED,), carry_weights, CARRYING),
-    Rule("merge", "", (WEIGHTED,), merge, after=True, first=True),
-    Rule("laws", "", (CHANGED,), laws, OTHERS, False, True),
+    Rule("merge", FOLLOWING, (WEIGHTED,), merge, after=True, first=True),
+    Rule("laws", FOLLOWING, (CHANGED,), laws, OTHERS, False, True),
     Rule("laws_of_outer_joins", "im1", (CHANGED,), laws_of_outer_joins, RETRACTING, False, True),
-    Rule("affected_keys", "", (CHANGED,), affected_keys, OPERATORS, False, True),
-    Rule("change_of_sums", "", (CHANGED,), change_of_sums, AGGREGATES, False, True),
+    Rule("affected_keys", FOLLOWING, (CHANGED,), affected_keys, OPERATORS, False, True),
+    Rule("change_of_sums", FOLLOWING, (CHANGED,), change_of_sums, AGGREGATES, False, True),
     Rule("difference", "recompute", (CHANGED,), difference, OPERATORS, False, True, first=True),
     Rule("no_change", "", (CHANGED,), no_change, after=False, first=True),
     Rule("summed", "", (SUMS, SUMS_CHANGED), summed, AGGREGATES, restricted=False),
-    Rule("merge_sums", "", (SUMS,), merge_sums, AGGREGATES, after=True),
+    Rule("merge_sums", FOLLOWING, (SUMS,), merge_sums, AGGREGATES, after=True),
     Rule("rows_of_sums", "", (ROWS,), rows_of_sums, AGGREGATES, restricted=False),
 )
 """The laws of every operator, and how rows, changes and sums of one expression follow from each
