@@ -53,6 +53,8 @@ def connect(path: str | Path, *, create: bool = True, **settings: Any) -> Wareho
     `lease_wait_seconds`, `load_bytes`, `query_bytes`, `local_memory`, `compact` (False: small
     segments are merged only when asked for), `at_once` (how many views are refreshed side by
     side), `preaggregation` ('auto', 'on', 'off': are changes summed up before they are joined),
+    `refresh` (of views that do not say themselves), `methods` (which of 'ojv', 'im2' and
+    'higher-order' refreshes may take beside following each change; all, unless told otherwise),
     `clock` (what time it is, if not the machine's).
     """
     root = _folder(path, create, bool(settings.get("catalog_url")))

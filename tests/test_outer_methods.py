@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,10 @@ import pytest
 import slackwater
 from slackwater.algebra.relation import Join, Project, Relation
 from slackwater.engine.local import LocalEngine
-from slackwater.planner.choice import IM2, INCREMENTAL, OJV, Candidate, choose
+from slackwater.errors import UserError
+from slackwater.planner.choice import IM2, INCREMENTAL, OJV, OPTIONAL, Candidate, choose
+from slackwater.planner.subplans import cut
+from slackwater.planner.ways import Ways
 from slackwater.tvr.delta import Deltas
 from slackwater.tvr.maintenance import (
     Maintenance,
@@ -166,8 +170,8 @@ def test_a_join_whose_right_side_stays_is_left_alone() -> None:
 VIEW = "SELECT s.id, s.price, r.cost FROM sales s LEFT JOIN returns r ON s.id = r.sale"
 
 
-def _warehouse(path: Path) -> slackwater.Warehouse:
-    db = slackwater.connect(path, placement="local")
+def _warehouse(path: Path, **settings: Any) -> slackwater.Warehouse:
+    db = slackwater.connect(path, placement="local", **settings)
     db.sql(
         "CREATE TABLE sales (id BIGINT, price BIGINT);"
         "CREATE TABLE returns (sale BIGINT, cost BIGINT)"
@@ -194,6 +198,30 @@ def test_a_refresh_may_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert ("direct_and_indirect" in laws) == (method == OJV)
             assert ("partners_by_count" in laws) == (method == IM2)
             assert db.verify("v").equal
+
+
+@pytest.mark.parametrize("off", OPTIONAL)
+def test_methods_are_switched_off_singly(tmp_path: Path, off: str) -> None:
+    """They are then no candidates, and events say so."""
+    allowed = [method for method in OPTIONAL if method != off]
+    with _warehouse(tmp_path / "w", methods=allowed) as db:
+        db.sql("INSERT INTO returns VALUES (1, 5), (-1, 2); DELETE FROM sales WHERE id = 14")
+        db.refresh("v")
+        (event,) = [e for e in db.history("v", limit=1) if e["kind"] == "refresh"]
+        reasons = {c["method"]: c["reasons"] for c in event["candidates"]}
+        assert reasons[off] == ["METHOD_SWITCHED_OFF"]
+        assert all(reasons[method] != ["METHOD_SWITCHED_OFF"] for method in allowed)
+        assert db.verify("v").equal
+    with pytest.raises(UserError, match="methods = 'magic' is not known"):
+        slackwater.connect(tmp_path / "w", methods=["magic"])
+
+
+@pytest.mark.parametrize("off", [OJV, IM2])
+def test_subplans_do_without_what_is_switched_off(off: str) -> None:
+    (subplan,) = cut({"q": bound(QUERIES["left"])}, sharing=False).subplans
+    allowed = [method for method in OPTIONAL if method != off]
+    ways = Ways(subplan, lambda name: 100.0, allowed=allowed)
+    assert set(ways.followed(frozenset("t"))) == {INCREMENTAL, OJV, IM2} - {off}
 
 
 def _make_cheapest(monkeypatch: pytest.MonkeyPatch, method: str) -> None:

@@ -23,6 +23,8 @@ rows and rows without a partner (IM-2); by changes, with what these are joined w
 full, with the states that changes need; in full without."""
 BY_CHANGES = (INCREMENTAL, OJV, IM2)
 """Those that need the same states, and bring them along."""
+OPTIONAL = (OJV, IM2, HIGHER_ORDER)
+"""Methods that may be switched off: the others can always be taken."""
 METHODS = (*BY_CHANGES, HIGHER_ORDER, FULL, PLAIN)
 NONE = "none"
 """What is done where nothing has changed."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.algebra.relation import Relation
-from slackwater.planner.choice import FULL, FUTURE, HIGHER_ORDER, PLAIN, once_built
+from slackwater.planner.choice import FULL, FUTURE, HIGHER_ORDER, OPTIONAL, PLAIN, once_built
 from slackwater.planner.course import Course
 from slackwater.planner.flushes import Flushes, Moving, Runs, Times
 from slackwater.planner.logs import waiting
@@ -117,6 +117,7 @@ class Setting:
     run: Mapping[str, float] = field(default_factory=lambda: RUN)
     references: frozenset[Reference] = frozenset()  # that hold wherever all inputs move together
     turnover: Turnover = field(default_factory=Turnover)  # of views and parts, as was seen
+    methods: Collection[str] = OPTIONAL  # beside following each change and computing anew
     dropped: frozenset[str] = frozenset()
     """States for which there is no room, by signature over the sources."""
     remembers: bool = True  # what was computed; if not, all of it is computed whenever asked for
@@ -316,7 +317,8 @@ class Simulation:
     def _ways(self, subplan: Subplan) -> Ways:
         if subplan.number not in self._every_way:
             references = self.setting.references
-            ways = Ways(subplan, self._changing, references, self._may_keep)
+            allowed = self.setting.methods
+            ways = Ways(subplan, self._changing, references, self._may_keep, allowed)
             self._every_way[subplan.number] = ways
         return self._every_way[subplan.number]
 

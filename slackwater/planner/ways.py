@@ -7,12 +7,12 @@ kept is chosen for all runs of a pace together; how each of them goes about it, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from slackwater.algebra.relation import Join, Relation
-from slackwater.planner.choice import FULL, HIGHER_ORDER, IM2, INCREMENTAL, OJV, PLAIN
+from slackwater.planner.choice import FULL, HIGHER_ORDER, IM2, INCREMENTAL, OJV, OPTIONAL, PLAIN
 from slackwater.planner.subplans import Subplan
 from slackwater.stats.amounts import least
 from slackwater.stats.cost import Work, step_work
@@ -49,6 +49,7 @@ class Ways:
     changing: Callable[[str], float]
     references: frozenset[Reference] = frozenset()
     may_keep: Callable[[Relation], bool] = lambda node: True
+    allowed: Collection[str] = OPTIONAL
     _found: dict[object, Outputs] = field(default_factory=dict)
     _followed: dict[frozenset[str], Mapping[str, Maintenance]] = field(default_factory=dict)
 
@@ -75,6 +76,8 @@ class Ways:
     def joined(self) -> Maintenance | None:
         """With what the largest change is joined with kept, too, where there is such a thing, and
         it may be."""
+        if HIGHER_ORDER not in self.allowed:
+            return None
         found = with_parts_kept(self.whole, self._pivot, self._id)
         if found is None or not all(self.may_keep(state.node) for state in found.kept):
             return None
@@ -89,9 +92,10 @@ class Ways:
     def _follow(self, moved: frozenset[str]) -> Iterator[tuple[str, Maintenance]]:
         yield INCREMENTAL, self.plan
         for method, follow in ((OJV, by_direct_and_indirect), (IM2, by_parts)):
-            other = follow(self.plan, lambda relation: reads(relation, moved))
-            if other is not None:
-                yield method, other
+            if method in self.allowed:
+                other = follow(self.plan, lambda relation: reads(relation, moved))
+                if other is not None:
+                    yield method, other
 
     @cached_property
     def _ids(self) -> dict[Relation, str]:

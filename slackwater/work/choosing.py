@@ -18,6 +18,7 @@ from slackwater.planner.choice import (
     METHODS,
     NONE,
     OJV,
+    OPTIONAL,
     PLAIN,
     Candidate,
     cheapest,
@@ -98,6 +99,8 @@ class _Choosing:
         self._impossible = impossible
         self._is_load = bool(set(impossible) - {MISSING})
         self._costing = costing(upkeep)
+        self._allowed = upkeep.world.house.settings.methods
+        self._of_outer_joins = [m for m in OF_OUTER_JOINS if m in self._allowed]
 
     def choice(self, by_cost: bool) -> Choice:
         """Which way, and which there are."""
@@ -136,6 +139,8 @@ class _Choosing:
         """Why a method was not looked at, as `only_one` was, or several were."""
         if method == INCREMENTAL or (method not in (FULL, PLAIN) and self._is_load):
             return self._impossible
+        if method in OPTIONAL and method not in self._allowed:
+            return ("METHOD_SWITCHED_OFF",)
         if method not in (FULL, PLAIN):
             if self._upkeep.keeping is not None:
                 return ("BUDGET_DECIDES",)
@@ -263,7 +268,7 @@ class _Choosing:
             return [Effort(INCREMENTAL, reasons=self._impossible)], {}, FIRST
         way, effort = self._following(INCREMENTAL, self._plan)
         efforts, ways = [effort], {INCREMENTAL: way}
-        for method in OF_OUTER_JOINS:
+        for method in self._of_outer_joins:
             other = self._upkeep.by_outer_joins(self._plan, method)
             if other is not None:
                 ways[method], effort = self._following(method, other)
@@ -289,7 +294,7 @@ class _Choosing:
         their methods."""
         for parts, plan in self._with_parts():
             yield parts, plan
-            for method in OF_OUTER_JOINS:
+            for method in self._of_outer_joins:
                 other = self._upkeep.by_outer_joins(plan, method)
                 if other is not None:
                     yield replace(parts, outer=method), other
@@ -297,6 +302,8 @@ class _Choosing:
     def _with_parts(self) -> Iterator[tuple[Parts, Maintenance]]:
         """Around one input or another of joins; and with right sides of outer joins last."""
         seen: set[frozenset[Relation]] = set()
+        if HIGHER_ORDER not in self._allowed:
+            return
         for parts in (*(Parts(rank) for rank in range(RANKS)), LAST):
             plan = None if parts.rank > len(seen) else self._upkeep.higher_order(self._plan, parts)
             if plan is not None and frozenset(plan.states) not in seen:

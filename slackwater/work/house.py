@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -28,6 +28,7 @@ from slackwater.engine.runner import Runner
 from slackwater.engine.spark import SparkEngine
 from slackwater.engine.storage import Storage
 from slackwater.errors import UserError
+from slackwater.planner.choice import OPTIONAL
 from slackwater.planner.placement import LOAD_BYTES, PLACEMENTS, QUERY_BYTES
 from slackwater.sql.bind import Bound
 from slackwater.sql.options import REFRESHES
@@ -75,12 +76,15 @@ class Settings:
     compact: bool = True  # merge small segments beside the work
     preaggregation: str = "auto"  # are changes summed up before they are joined?
     refresh: str = "auto"  # of views that do not say themselves
+    methods: Collection[str] = OPTIONAL  # beside plain incremental refreshes and full ones
     clock: Clock | None = None  # the machine's, unless another is given
 
     def __post_init__(self) -> None:
         _require("placement", self.placement, PLACEMENTS)
         _require("preaggregation", self.preaggregation, preaggregate.MODES)
         _require("refresh", self.refresh, REFRESHES)
+        for method in self.methods:
+            _require("methods", method, OPTIONAL)
         if self.at_once < 1:
             raise UserError(
                 f"at_once = {self.at_once} is too few.", code="BAD_OPTION", hint="Use 1 or more."

@@ -84,6 +84,10 @@ _REFRESHES = {
         "so little is read that one way is as good as another",
         "Nothing needs to be done: with more rows all ways are compared.",
     ),
+    "METHOD_SWITCHED_OFF": _Reason(
+        "the warehouse was opened without this method",
+        "Name it among the methods of slackwater.connect, or leave these out to have all.",
+    ),
     "BUDGET_DECIDES": _Reason(
         "which states are kept follows from the view's state_budget",
         "Leave out the state_budget to have all ways compared.",
