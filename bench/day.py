@@ -68,7 +68,7 @@ class Settings:
     scale: float = 0.05
     views: int = 30
     ways: tuple[str, ...] = WAYS
-    engine: str = "local"
+    engine: str = "auto"
     tight: float = 0.0
     """The share of its batch work that the last run of every third view may take; 0: none."""
     data: Path | None = None

@@ -395,7 +395,7 @@ def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
 
 
 def test_a_day_is_lived_and_exact() -> None:
-    told = day.run(day.Settings(scale=0.01, views=2, ways=("goals",)))
+    told = day.run(day.Settings(scale=0.01, views=2, ways=("goals",), engine="local"))
     assert told["exact"], told["problems"]
     (ours,) = told["lines"]
     assert ours["refreshed"] == ours["kept"] + ours["missed"] == 24 + 6
@@ -415,7 +415,7 @@ def test_some_views_of_a_day_have_a_budget() -> None:
 
 
 def test_goals_shorter_than_one_run_are_begun_before_they_are_due() -> None:
-    settings = day.Settings(scale=0.01, views=4, ways=("goals",), tight=0.5)
+    settings = day.Settings(scale=0.01, views=4, ways=("goals",), engine="local", tight=0.5)
     assert settings.tight_views() == ("q1", "q4")
     assert settings.goals()["q4"] == ("daily 09:10", "0.5x")
     few = replace(settings, views=1)

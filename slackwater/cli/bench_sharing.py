@@ -200,7 +200,7 @@ def day(
             min=0, max=1, help="Share of its batch work for the last run of every third view."
         ),
     ] = 0.0,
-    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "local",
+    engine: Annotated[str, typer.Option(help="local, spark or auto.")] = "auto",
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a chart to this file.")] = None,
     data: Annotated[Path | None, typer.Option(help="Where generated data is kept.")] = None,
