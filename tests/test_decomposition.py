@@ -183,3 +183,34 @@ def test_what_is_below_is_shared_though_what_is_above_is_split() -> None:
     assert sizes == [1, 1, 1, 2, 3]
     usual = own.split_as(Splits())
     assert sorted(len(s.queries) for s in usual.dag.subplans) == [1, 1, 1, 2]
+
+
+NESTED = (
+    "SELECT k, SUM(n) AS m FROM (SELECT a, b % 7 AS k, SUM(b) AS n FROM r WHERE b > {} "
+    "GROUP BY a, b % 7) GROUP BY k"
+)
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_what_reads_a_piece_that_is_split_is_split_with_it_and_merged_with_what_is_its_own(
+    below: bool,
+) -> None:
+    """Sums of sums, of three queries (003, figure 8). Of the piece that is split, q3 goes apart:
+    what reads it is that of q1 and q2 alone then, and q3's pieces that only it reads are one."""
+    queries = {f"q{i}": bound(NESTED.format(i)) for i in (1, 2, 3)}
+    own = Decomposition(queries, Setting(INFLOWS), {})
+    together = [set(s.queries) for s in own.together.dag.subplans]
+    assert together.count(set(queries)) == 2  # what is read, and what is summed up twice
+    by_size = sorted(groups(own.ordered), key=lambda g: sum(1 for _ in g.members[0][1].walk()))
+    assert len(by_size) == 2
+    split = by_size[0 if below else 1]
+    members = {query: (query, node) for query, node in split.members}
+    sets = (frozenset({members["q1"], members["q2"]}), frozenset({members["q3"]}))
+    first = frozenset({split.likeness}) if below else frozenset()
+    dag = own.split_as(Splits({split.likeness: sets}, first)).dag
+    alone = [s for s in dag.subplans if set(s.queries) == {"q3"}]
+    assert [len(s.inputs) for s in alone] == [1, 1]  # its rows as groups, and the sums of these
+    assert not [s for s in dag.subplans if {"q1", "q3"} <= set(s.queries)]
+    shared = [s for s in dag.subplans if set(s.queries) == {"q1", "q2"}]
+    assert len(shared) == 2
+    assert shared[1].inputs == (f"#{shared[0].number}",)

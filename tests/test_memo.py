@@ -211,3 +211,18 @@ def test_a_result_has_the_names_of_the_query_whatever_form_it_is_computed_by() -
     results = [run.result for run in unfold(made.solution) if run.result is not None]
     assert [zset.names(result) for result in results] == [("x", "y")]
     assert {scan.name for scan in results[0].scans()}.isdisjoint({"u"})
+
+
+@pytest.mark.parametrize("damage", ["columns", "unknown group", "no way"])
+def test_a_memo_that_is_not_whole_is_told(damage: str) -> None:
+    memo = explored(bound("SELECT r.a, t.c FROM r JOIN t ON r.a = t.a"), "r")
+    group = next(g for g in memo.groups() if not g.stored and g.ref.trait.kind == ROWS)
+    if damage == "columns":
+        group.add(Member("narrow", "", Project(group.ref, columns(group.ref.schema)[:1], ("n",))))
+    elif damage == "unknown group":
+        elsewhere = Memo(frozenset(), []).ref(bound("SELECT a, c FROM t WHERE c = 77"), ROWS)
+        group.add(Member("elsewhere", "", elsewhere))
+    else:
+        group.ways.clear()
+    with pytest.raises(AssertionError):
+        memo.check()
