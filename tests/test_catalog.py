@@ -17,10 +17,12 @@ from sqlalchemy import event, inspect, text
 
 from slackwater.algebra.coercion import literal
 from slackwater.catalog import constants, migrations, tables
+from slackwater.catalog.database import Database
 from slackwater.catalog.model import (
     AddColumns,
     AddSegments,
     AlterRelation,
+    CompactSegments,
     CreateTable,
     CreateView,
     Drop,
@@ -36,6 +38,7 @@ from slackwater.catalog.model import (
     RunIs,
     SetAsOf,
     Table,
+    Update,
     VersionIs,
     WriteEvent,
 )
@@ -417,6 +420,67 @@ def test_of_a_later_snapshot_only_what_changed_is_read(catalog: Catalog) -> None
     }
     assert after.segments(known[4].id) == before[known[4].id]
     assert len(read) == 5  # the newest commit twice, relations, those closed, segments
+
+
+def test_rows_that_came_are_counted_once_whatever_becomes_of_them(catalog: Catalog) -> None:
+    sales = table("sales")
+    create(catalog, sales)
+
+    def arrived(*updates: Update) -> int:
+        catalog.commit(updates=updates)
+        found = catalog.snapshot().get(sales.id)
+        assert isinstance(found, Table)
+        return found.arrived_rows
+
+    first, second = segment("first", 5), segment("second", 3)
+    assert arrived(AddSegments(sales.id, (first,)), AddSegments(sales.id, (second,))) == 8
+    assert arrived(CompactSegments(sales.id, (first, second), (segment("both", 2),))) == 8
+    assert arrived(AddSegments(sales.id, (segment("third", 4),))) == 12
+    assert arrived(ReplaceSegments(sales.id, (segment("third", 4), segment("new", 1)))) == 13
+    assert arrived(ReplaceSegments(sales.id, ())) == 13
+
+
+def test_what_is_stored_in_an_older_catalog_has_come(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:6])
+        older.setattr(migrations, "NEWEST", 6)
+        Catalog.open(url).close()
+    database = Database(url)
+    with database.writing() as connection:
+        for statement in _OLDER:
+            connection.execute(text(statement))
+    database.close()
+    with Catalog.open(url) as catalog, catalog._database.reading() as connection:
+        arrived = "SELECT relation_id, arrived_rows FROM versions ORDER BY relation_id"
+        assert connection.execute(text(arrived)).all() == [("empty", 0), ("sales", 12)]
+
+
+_SEGMENT = "INSERT INTO segments VALUES ({}, 'sales', '{}', {}, 1, 1, 1, 1, '{{}}', 1, {}, 1, 1)"
+_OLDER = (
+    "INSERT INTO relations VALUES ('sales', 'table', NULL), ('empty', 'table', NULL)",
+    "INSERT INTO versions VALUES (1, 'sales', 2, '{}', NULL, 1, NULL, 0)",
+    "INSERT INTO versions VALUES (2, 'empty', 0, '{}', NULL, 1, NULL, 0)",
+    _SEGMENT.format(1, "a", 5, "NULL"),
+    _SEGMENT.format(2, "b", 7, "NULL"),
+    _SEGMENT.format(3, "c", 9, "2"),
+)
+
+
+@pytest.mark.parametrize(("as_of", "tells"), [(1, True), (2, False), (3, False), (4, True)])
+def test_who_has_read_half_of_what_a_merge_leaves_nothing_of_is_told(
+    catalog: Catalog, as_of: int, tells: bool
+) -> None:
+    sales = table("sales")
+    reader = view("reader", sales, as_of={sales.id: as_of})
+    create(catalog, sales, reader)
+    parts = [segment(path) for path in ("one", "two", "three", "four")]
+    for part in parts:
+        catalog.commit(updates=[AddSegments(sales.id, (part,))])
+    stored = catalog.snapshot().segments(sales.id)
+    catalog.commit(updates=[CompactSegments(sales.id, stored[1:], ())])
+    assert catalog.snapshot().tells_changes(sales.id, as_of) == tells
 
 
 def test_reopening_changes_nothing(url: str) -> None:

@@ -105,7 +105,10 @@ def _change_rows(
     version = old.version + (old.id not in bumped)
     bumped.add(old.id)
     log_from = old.log_from if what == "add" else version
-    world.relations[old.id] = replace(old, version=version, log_from=log_from)
+    changed = replace(old, version=version, log_from=log_from)
+    if isinstance(changed, Table):
+        changed = replace(changed, arrived_rows=changed.arrived_rows + count)
+    world.relations[old.id] = changed
     new = tuple(world.fresh() for _ in range(count))
     before = world.segments[old.id]
     kept = {"add": before, "replace": (), "keep": before[1:]}[what]

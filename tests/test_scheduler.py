@@ -195,6 +195,40 @@ def test_rows_are_counted_through_views_and_in_folders_of_others(
     require_exact(db)
 
 
+def test_rows_count_as_they_came_though_they_are_merged_before_they_are_read(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    """Each update changes two rows, and is gone with the next: of all of them, two are left."""
+    sell(db, 99)
+    view(db, "counted", schedule="every 40 rows")
+
+    def update() -> None:
+        db.sql("UPDATE sales SET amount = amount + 1 WHERE id = 98")
+        db.compact("sales")
+
+    clock.every(60, update, until="2026-01-05 00:30")
+    told = run(db, "2026-01-05 00:45", poll_seconds=900)
+    assert of(told, "refreshed") == ["00:00:02", "00:30:02"]
+    (goal,) = events(db, "goal", "counted")
+    assert goal["due"][11:16] == "00:20"
+    require_exact(db)
+
+
+def test_rows_that_are_gone_again_have_come(db: Warehouse, clock: SimulatedClock) -> None:
+    view(db, "counted", schedule="every 10 rows")
+    run(db, "2026-01-05 00:10")
+    db.append("sales", [{"id": 7, "kind": "c", "amount": 1}])
+    db.sql("DELETE FROM sales WHERE id = 7")
+    left = []
+    for change in (lambda: None, lambda: db.compact("sales"), lambda: db.sql("TRUNCATE sales")):
+        change()
+        left.append(db.status()["views"][0]["rows_until_due"])
+    assert left == [8, 8, 8]
+    sell(db, 8)
+    assert of(run(db, "2026-01-05 00:20"), "refreshed") == ["00:10:02"]
+    require_exact(db)
+
+
 # -- what goes wrong
 
 

@@ -85,6 +85,7 @@ def relation_of(row: Row[Any]) -> Relation:
             fills=_fills(body.get("fills", {}), schema),
             keys=tuple(_key(key) for key in body.get("keys", ())),
             references=tuple(_reference(r) for r in body.get("references", ())),
+            arrived_rows=row.arrived_rows,
         )
     return View(
         id=row.relation_id,

@@ -68,7 +68,8 @@ class Table:
     """A table: `managed` (we keep its segments) or external (`parquet`).
 
     From version `log_from` on, the segments of each version are the change that it made.
-    Columns are added at the end, each with an entry in `fills`.
+    Columns are added at the end, each with an entry in `fills`. `arrived_rows` counts all rows that
+    were ever written, as they came: a merge makes fewer of them, and a deletion is a row, too.
     """
 
     id: str
@@ -83,6 +84,7 @@ class Table:
     """What an added column holds in rows that were there before it."""
     keys: tuple[Key, ...] = ()
     references: tuple[Reference, ...] = ()
+    arrived_rows: int = 0
 
     @property
     def constraints(self) -> list[str]:

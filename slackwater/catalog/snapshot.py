@@ -100,6 +100,12 @@ class Snapshot:
         """The views, by name, and parts that read the relation directly."""
         return tuple(v for v in (*self.views(), *self.parts()) if id in v.depends)
 
+    def read_to(self, id: str) -> frozenset[int]:
+        """The versions of a stored relation up to which views and parts have read it: also those
+        that are computed from others by now, since they may be computed from it again."""
+        found = self._relations.values()
+        return frozenset(v.as_of[id] for v in found if isinstance(v, View) and id in v.as_of)
+
     def segments(self, id: str) -> tuple[Segment, ...]:
         """The segments whose sum is the relation, oldest first."""
         if id not in self._segments:
@@ -241,9 +247,10 @@ def at(table: SqlTable, commit: int | BindParameter[int]) -> ColumnElement[bool]
 
 
 def _relations_at(commit: BindParameter[int]) -> Select[Any]:
-    columns = (definitions, relations.c.kind, relations.c.owner, versions.c.version)
+    own = versions.c
+    state = (own.version, own.as_of, own.refreshed_at, own.log_from, own.arrived_rows)
     return (
-        select(*columns, versions.c.as_of, versions.c.refreshed_at, versions.c.log_from)
+        select(definitions, relations.c.kind, relations.c.owner, *state)
         .join(relations, relations.c.id == definitions.c.relation_id)
         .join(versions, versions.c.relation_id == definitions.c.relation_id)
         .where(at(definitions, commit), at(versions, commit))

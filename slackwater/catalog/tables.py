@@ -94,6 +94,7 @@ versions = Table(
     Column("as_of", Json, nullable=False),
     Column("refreshed_at", Text),
     Column("log_from", BigInteger, nullable=False),
+    Column("arrived_rows", BigInteger, nullable=False),  # however many were merged since
     Column("added_commit", BigInteger, nullable=False),
     Column("removed_commit", BigInteger),
 )

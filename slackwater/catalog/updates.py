@@ -192,6 +192,9 @@ def _(change: CompactSegments, tx: Transaction) -> None:
     oldest = min((s.since for s in change.removed), default=0)
     tx.close_segments([rows[s.path] for s in change.removed])
     _insert_segments(tx, change.id, change.added, newest, oldest)
+    if not change.added and _was_read_between(tx, change.id, oldest, newest):
+        log_from = max(newest, int(tx.live(versions, change.id).log_from))
+        tx.put(versions, change.id, log_from=log_from)  # no segment is left to tell them
 
 
 @apply.register
@@ -248,6 +251,7 @@ def _create(tx: Transaction, relation: Relation) -> None:
         as_of=dict(as_of),
         refreshed_at=at,
         log_from=relation.version,
+        arrived_rows=0,
     )
 
 
@@ -272,8 +276,19 @@ def _drop(tx: Transaction, id: str) -> None:
         tx.close(table, id)
 
 
+def _was_read_between(tx: Transaction, id: str, oldest: int, newest: int) -> bool:
+    """Has anybody read some of these versions of a relation, but not all?"""
+    tx.flush(versions)
+    read = tx.connection.scalars(
+        select(versions.c.as_of).where(versions.c.removed_commit.is_(None))
+    )
+    return any(id in as_of and oldest <= as_of[id] < newest for as_of in read)
+
+
 def _add(tx: Transaction, id: str, new: tuple[Segment, ...]) -> None:
     version = _next_version(tx, id)
+    arrived_rows = tx.live(versions, id).arrived_rows + sum(s.rows for s in new)
+    tx.put(versions, id, arrived_rows=arrived_rows)
     _insert_segments(tx, id, new, version, version)
 
 

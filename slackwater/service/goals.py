@@ -78,7 +78,7 @@ def failed(house: House, due: Due, error: Exception, at: datetime, price: float)
         "kept": False,
         "cpu_seconds": 0.0,
         "error": str(error) or type(error).__name__,
-        "tables": present(world, due.view),
+        "arrived_rows": present(world, due.view),
     }
     return Event(GOAL, due.view.id, timestamp(at.timestamp()), _body(due, price) | found)
 

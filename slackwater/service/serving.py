@@ -15,8 +15,9 @@ from slackwater.service.goals import Due, failed, kept_or_missed, within_seconds
 from slackwater.service.told import FAILED, HELD, MISSED, REFRESHED
 from slackwater.service.words import seconds
 from slackwater.timing import EveryRows
+from slackwater.work.arrivals import arrivals
 from slackwater.work.reports import RefreshReport
-from slackwater.work.standing import Standing, moment, standing
+from slackwater.work.standing import Standing, standing
 from slackwater.work.waiting import base_tables, waiting
 from slackwater.work.world import World
 
@@ -56,14 +57,13 @@ class Serving:
         which there would be too few."""
         house = self._desk.house
         world = World(house, house.catalog.snapshot(), defining=True)
-        came: list[tuple[datetime, int]] = []
-        for table in base_tables(world, found.view):
-            events = house.catalog.events(relation=table.id, kind="change", limit=CHANGES)
-            came += [(moment(e.at), sum(e.body["rows"].values())) for e in events]
-        for at, number in sorted(came, reverse=True):
-            arrived -= number
-            if arrived < rows:
-                return at
+        tables = base_tables(world, found.view)
+        came = [a for table in tables for a in arrivals(house.catalog, table.id, CHANGES)]
+        left = float(arrived)
+        for batch in sorted(came, key=lambda a: a.at, reverse=True):
+            left -= batch.rows.rows
+            if left < rows:
+                return batch.at
         return None
 
     def serve(self, group: Sequence[Due], by: datetime) -> None:

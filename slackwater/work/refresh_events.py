@@ -26,7 +26,7 @@ def body(world: World, run: Run, read_at: str, view: View, report: RefreshReport
         "run": run.id,
         "read_commit": world.snapshot.commit,
         "read_at": read_at,
-        "tables": marks(world, view),
+        "arrived_rows": marks(world, view),
         "view": view.name,
         "version": report.version,
         "mode": report.mode,

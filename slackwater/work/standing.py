@@ -99,11 +99,11 @@ def standing(newest: Newest, snapshot: Snapshot, view: View) -> Standing:
     marks: Mapping[str, Any] = {}
     if refreshed is not None:
         settled.append(moment(refreshed.body.get("read_at", refreshed.at)))
-        marks = refreshed.body.get("tables", {})
+        marks = refreshed.body.get("arrived_rows", {})
     failed = goal is not None and "error" in goal.body and _is_later(goal, refreshed)
     if goal is not None and failed:
         settled.append(moment(goal.body["due"]))
-        marks = goal.body["tables"]
+        marks = goal.body.get("arrived_rows", {})
     return Standing(view, options, schedule, max(settled, default=None), marks, failed)
 
 

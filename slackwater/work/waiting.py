@@ -10,7 +10,8 @@ from slackwater.sources import parquet
 from slackwater.work.world import World
 
 Marks = Mapping[str, int]
-"""How far a table was read, by its id: its version, or the rows in files that are not ours."""
+"""By the id of a table, the rows that had come to it: all that were ever written, as they came, or
+those in files that are not ours."""
 
 
 def base_tables(world: World, *views: View) -> list[Table]:
@@ -32,7 +33,7 @@ def base_tables(world: World, *views: View) -> list[Table]:
 def marks(world: World, view: View) -> dict[str, int]:
     """How far the tables of a view are read in this world."""
     return {
-        table.id: parquet.rows_of(world.files(table)) if is_external(table) else table.version
+        table.id: parquet.rows_of(world.files(table)) if is_external(table) else table.arrived_rows
         for table in base_tables(world, view)
     }
 
@@ -43,10 +44,9 @@ def is_external(table: Table) -> bool:
 
 
 def rows_since(world: World, table: Table, since: int) -> int:
-    """Changed rows of a table after a mark: an update counts twice, and so it costs."""
-    if is_external(table):
-        return max(0, parquet.row_count(table.options["path"]) - since)
-    return sum(s.rows for s in world.segments(table.id) if s.version > since)
+    """Changed rows of a table after a mark: an update counts twice, and so it costs. Segments do
+    not tell, since what is changed again before it is read is merged with that."""
+    return max(0, _arrived_rows(table) - since)
 
 
 def waiting(world: World, view: View, since: Marks) -> dict[str, int]:
@@ -56,8 +56,10 @@ def waiting(world: World, view: View, since: Marks) -> dict[str, int]:
 
 
 def present(world: World, view: View) -> dict[str, int]:
-    """How far the tables of a view could be read now, by a look at the names of files alone."""
-    return {
-        table.id: parquet.row_count(table.options["path"]) if is_external(table) else table.version
-        for table in base_tables(world, view)
-    }
+    """How far the tables of a view could be read now."""
+    return {table.id: _arrived_rows(table) for table in base_tables(world, view)}
+
+
+def _arrived_rows(table: Table) -> int:
+    """By a look at the names of files alone."""
+    return parquet.row_count(table.options["path"]) if is_external(table) else table.arrived_rows

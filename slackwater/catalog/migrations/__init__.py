@@ -19,6 +19,7 @@ from slackwater.catalog.migrations import (
     m0004_added,
     m0005_settings,
     m0006_since,
+    m0007_arrived,
 )
 from slackwater.errors import StateError
 
@@ -39,6 +40,7 @@ MIGRATIONS = (
     Migration(4, "added", m0004_added.upgrade),
     Migration(5, "settings", m0005_settings.upgrade),
     Migration(6, "since", m0006_since.upgrade),
+    Migration(7, "arrived", m0007_arrived.upgrade),
 )
 NEWEST = MIGRATIONS[-1].version
 
