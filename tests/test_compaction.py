@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,18 @@ from typer.testing import CliRunner
 
 import slackwater
 from slackwater import Warehouse
-from slackwater.catalog.model import Segment
+from slackwater.catalog.model import Segment, View
 from slackwater.cli.app import app
+from slackwater.engine import segment_writer
 from slackwater.errors import SlackwaterError, StateError, UserError
-from slackwater.planner.compaction import FANOUT, LARGEST_BYTES, due, level, worthwhile
+from slackwater.planner.compaction import (
+    FANOUT,
+    LARGEST_BYTES,
+    due,
+    level,
+    most_files,
+    worthwhile,
+)
 from slackwater.work import compacting
 from tests.works import require_no_garbage, require_published, rows
 
@@ -172,6 +181,80 @@ def test_changes_that_can_no_longer_be_told_apart_are_not_followed(
     verify_all(manual)
 
 
+def test_who_has_read_half_of_what_cancels_is_told(
+    manual: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream(manual, 1)
+    manual.sql("INSERT INTO t VALUES (9, 9)")
+    manual.refresh("sums")
+    manual.sql("DELETE FROM t WHERE k = 9")
+    snapshot, found = manual.catalog.snapshot(), manual.catalog.snapshot().find("t")
+    assert found is not None
+    monkeypatch.setattr(
+        compacting, "_unparted", lambda house, pinned, id, choose: snapshot.segments(id)[-2:]
+    )
+    report = compacting.compact_one(manual._house, found.id, worthwhile, 0)
+    monkeypatch.undo()
+    assert report is not None
+    assert (report.segments, report.into) == (2, 0)
+    assert {r.view: r.reasons for r in manual.refresh()}["sums"] == ["SOURCE_REPLACED"]
+    verify_all(manual)
+
+
+def test_a_view_that_reads_others_for_a_while_still_parts_what_is_merged(manual: Warehouse) -> None:
+    """What it had read is not merged with what comes later: it may read that again."""
+    stream(manual, 1)
+    manual.sql("INSERT INTO t VALUES (7, 7)")
+    manual.refresh("whole", "extremes", "first", "joined")
+    snapshot = manual.catalog.snapshot()
+    table, view = snapshot.find("t"), snapshot.find("sums")
+    assert table is not None
+    assert isinstance(view, View)
+    without = snapshot.supposing([replace(view, depends=())])
+    assert [len(own) for own in compacting.stretches(without, table.id)] == [2, 1]
+
+
+@pytest.fixture
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge of some hundred rows writes several files, as one of some hundred MB does."""
+    monkeypatch.setattr(segment_writer, "ROW_GROUP_ROWS", 100)
+    monkeypatch.setattr(segment_writer, "FILE_BYTES", 1000)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("small_files")
+def test_compacting_ends_though_what_is_merged_is_several_files(manual: Warehouse) -> None:
+    manual.append("t", [{"k": i % 500, "x": i} for i in range(1000)])
+    manual.refresh("sums")
+    manual.append("t", [{"k": i % 500, "x": -i} for i in range(500)])
+    manual.sql("DELETE FROM t WHERE x % 10 = 0")
+    reports = manual.compact()
+    whose = [(r.name, r.state, r.version) for r in reports]
+    assert len(whose) == len(set(whose))
+    assert max(r.into for r in reports if r.name == "t") > 1
+    assert max(r.into for r in reports if r.state == "sums") > 1
+    manual.refresh()
+    verify_all(manual)
+
+
+@pytest.mark.timeout(60)
+def test_compacting_ends_though_others_write_meanwhile(
+    manual: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream(manual, 2)
+    write = compacting._Compaction._write
+
+    def beside(self: Any, run: Any) -> Any:
+        manual.sql("INSERT INTO t VALUES (1, 1)")
+        manual.sql("DELETE FROM t WHERE k = 1")
+        return write(self, run)
+
+    monkeypatch.setattr(compacting._Compaction, "_write", beside)
+    assert len(manual.compact("t")) == 1
+    assert segments_of(manual, "t") == 3
+    verify_all(manual)
+
+
 @pytest.mark.parametrize("number", range(4))
 def test_views_read_at_their_own_times_whatever_is_merged_when(
     manual: Warehouse, rng: random.Random, number: int
@@ -271,6 +354,14 @@ def test_on_spark_too(spark_db: Warehouse) -> None:
     verify_all(spark_db)
 
 
+def test_spark_writes_no_more_files_than_told(spark_db: Warehouse, tmp_path: Path) -> None:
+    spark = spark_db._house.runner.spark
+    for most, files in ((None, 4), (3, 3), (9, 4)):
+        place = tmp_path / f"most {most}"
+        spark.write("SELECT id FROM range(0, 1000, 1, 4)", place, most_files=most)
+        assert len(list(place.glob("*.parquet"))) == files
+
+
 def test_a_name_that_is_not_there(manual: Warehouse) -> None:
     with pytest.raises(UserError, match="'tt' does not exist"):
         manual.compact("tt")
@@ -306,6 +397,27 @@ def test_all_are_merged_when_much_was_written_since_the_oldest() -> None:
     assert due([base, *few], adds_up=True) == ()
     many = [segment(1000, 2 + v, -1, rows=100) for v in range(FANOUT - 1)]
     assert due([base, *many], adds_up=True) == (base, *many)
+
+
+def test_large_segments_that_one_merge_wrote_are_not_merged_again() -> None:
+    large = [segment(LARGEST_BYTES + 1, 5, -1) for _ in range(3)]
+    assert worthwhile(large, adds_up=True) == ()
+    later = segment(1000, 6)
+    assert worthwhile([*large, later], adds_up=True) == (*large, later)
+
+
+@pytest.mark.parametrize("adds_up", [False, True])
+@pytest.mark.parametrize("size", [1_000, 5_000_000, LARGEST_BYTES])
+def test_looks_at_what_no_one_changes_come_to_an_end(size: int, adds_up: bool) -> None:
+    """Spark makes of a merge as many files as it may, all of one size."""
+    segments = [segment(size, v, rows=size) for v in range(10 * FANOUT)]
+    for _ in range(10):
+        chosen = due(segments, adds_up)
+        files, newest = most_files(chosen), max((s.version for s in chosen), default=0)
+        made = [segment(sum(s.bytes for s in chosen) // files, newest) for _ in range(files)]
+        segments = [s for s in segments if s not in chosen] + (made if chosen else [])
+    assert due(segments, adds_up) == ()
+    assert len([s for s in segments if s.bytes <= LARGEST_BYTES]) < FANOUT
 
 
 def test_levels_grow_by_the_fanout() -> None:

@@ -335,7 +335,7 @@ class Runner:
             directory = self.storage.fresh_directory(run, output.target)
             faults.reached("segment.writing")
             few_files = _is_exchanged(output.relation)
-            self.spark.write(sql, directory, few_files, output.spread)
+            self.spark.write(sql, directory, few_files, output.spread, output.most_files)
             segments[output.target] = self.storage.adopt(run, output.target, directory)
         return segments
 

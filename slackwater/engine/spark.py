@@ -246,15 +246,20 @@ class SparkEngine:
         directory: Path,
         few_files: bool = False,
         spread: Spread | None = None,
+        most_files: int | None = None,
     ) -> None:
         """Run a statement and write its rows as Parquet files into a fresh directory: one for each
         piece in which they come, or no more than there would be without adaptive planning, which
-        makes pieces that suit memory and are small for files; or spread by columns."""
+        makes pieces that suit memory and are small for files; at most so many, if that is said; or
+        spread by columns."""
         frame = self.frame(sql)
+        limits = [most_files] if most_files is not None else []
+        if few_files:
+            limits.append(int(str(self.session.conf.get(PARTITIONS))))
         if spread is not None:
             frame = frame.repartitionById(spread.pieces, _piece(spread))
-        elif few_files:
-            frame = frame.coalesce(int(str(self.session.conf.get(PARTITIONS))))
+        elif limits:
+            frame = frame.coalesce(min(limits))
         writer = frame.write.option("compression", "zstd")
         writer = writer.option("parquet.block.size", ROW_GROUP_BYTES)
         writer.mode("errorifexists").parquet(str(directory))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import ceil
 
 from slackwater.catalog.model import Segment
 
@@ -47,9 +48,23 @@ def due(segments: Sequence[Segment], adds_up: bool) -> tuple[Segment, ...]:
 
 
 def worthwhile(segments: Sequence[Segment], adds_up: bool) -> tuple[Segment, ...]:
-    """The segments to merge when somebody asks for as few as can be."""
-    chosen = [s for s in segments if adds_up or s.bytes <= LARGEST_BYTES]
+    """The segments to merge when somebody asks for as few as can be. Large ones of one version do
+    not add up to less: one change or one merge has written them."""
+    all_of_them = adds_up and len({s.version for s in segments}) > 1
+    chosen = [s for s in segments if all_of_them or s.bytes <= LARGEST_BYTES]
     return tuple(chosen) if len(chosen) > 1 else ()
+
+
+def most_files(segments: Sequence[Segment]) -> int:
+    """Into how many files to merge segments at most.
+
+    Each file holds twice as much as the largest segments that are merged for their number: there
+    are half as many afterwards, or fewer, and the same is not merged again and again.
+
+    >>> most_files([Segment("", 1, LARGEST_BYTES, 1, 1)] * 8)
+    4
+    """
+    return max(1, ceil(sum(s.bytes for s in segments) / (2 * LARGEST_BYTES)))
 
 
 def commits_until_due(segments: Sequence[Segment]) -> int:

@@ -24,6 +24,7 @@ class Output:
     target: str  # catalog id of the table, view or state
     relation: Relation  # its last column is the weight
     spread: Spread | None = None  # how Spark lays it out
+    most_files: int | None = None  # that Spark writes
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from slackwater.catalog.codec import Relation
@@ -32,7 +33,7 @@ from slackwater.catalog.model import (
 from slackwater.catalog.snapshot import Snapshot
 from slackwater.engine.runner import Written, measurements
 from slackwater.engine.sources import Log
-from slackwater.planner.compaction import worthwhile
+from slackwater.planner.compaction import most_files, worthwhile
 from slackwater.planner.steps import Output, WriteSegments
 from slackwater.tvr.merging import merged
 from slackwater.tvr.time import NOW, weighted_scan
@@ -55,6 +56,7 @@ class CompactReport:
     bytes: int
     engine: str
     seconds: float
+    version: int  # the newest among them
 
 
 def compact(house: House, name: str | None) -> list[CompactReport]:
@@ -63,14 +65,23 @@ def compact(house: House, name: str | None) -> list[CompactReport]:
     if name is not None:
         name = World(house, snapshot).relation(name).name
     ids = snapshot.stored() if name is None else related(snapshot, name)
-    wait = house.settings.lease_wait_seconds
-    return [report for id in ids for report in _compact_all(house, id, wait)]
+    return [r for id in ids for r in _compact_all(house, id, snapshot.relation(id).version)]
 
 
-def _compact_all(house: House, id: str, wait_seconds: float) -> Iterator[CompactReport]:
-    """One stretch of versions after the other."""
-    while report := compact_one(house, id, worthwhile, wait_seconds):
+def _compact_all(house: House, id: str, newest: int) -> Iterator[CompactReport]:
+    """One stretch of versions after the other, each once: what is merged may be several files
+    again, and others write meanwhile."""
+    done, wait = -1, house.settings.lease_wait_seconds
+    while report := compact_one(house, id, partial(_after, done, newest), wait):
         yield report
+        done = report.version
+
+
+def _after(
+    done: int, newest: int, segments: Sequence[Segment], adds_up: bool
+) -> tuple[Segment, ...]:
+    """The segments to merge of the versions after one, up to another."""
+    return worthwhile([s for s in segments if done < s.version <= newest], adds_up)
 
 
 def related(snapshot: Snapshot, name: str) -> Iterator[str]:
@@ -100,8 +111,7 @@ def stretches(
     relation = snapshot.relation(id)
     if isinstance(relation, Table) and relation.source != "managed":
         return ()
-    seen = {view.as_of[id] for view in snapshot.dependents(id) if id in view.as_of}
-    bounds, found = sorted({*seen, *read_to}), dict[int, list[Segment]]()
+    bounds, found = sorted({*snapshot.read_to(id), *read_to}), dict[int, list[Segment]]()
     for segment in snapshot.segments(id):
         found.setdefault(bisect_left(bounds, segment.version), []).append(segment)
     return tuple(tuple(own) for _, own in sorted(found.items()))
@@ -136,8 +146,7 @@ def _unparted(house: House, pinned: Snapshot, id: str, choose: Chooser) -> tuple
     """
     read_to = house.catalog.pinned_versions(id)
     newest = house.catalog.snapshot()
-    ended = {v.as_of[id] for v in newest.dependents(id) if id in v.as_of} if id in newest else ()
-    return chosen(pinned, id, choose, {*read_to, *ended})
+    return chosen(pinned, id, choose, read_to | newest.read_to(id))
 
 
 class _Compaction:
@@ -182,7 +191,8 @@ class _Compaction:
         rows = merged(stored, _kind(self.relation), cancels)
         # nobody waits for it, so Spark is not started for what the driver can do
         load = self.runner.spark.started
-        step = WriteSegments(f"compact {self.owner.name}", (Output(id, rows),), load=load)
+        output = Output(id, rows, most_files=most_files(self.old))
+        step = WriteSegments(f"compact {self.owner.name}", (output,), load=load)
         return self.runner.run(step, run, {stored.source: Log(self.old, schema)})
 
     def _report(self, written: Written, seconds: float) -> CompactReport:
@@ -197,6 +207,7 @@ class _Compaction:
             bytes=sum(s.bytes for s in new),
             engine=written.report.engine,
             seconds=seconds,
+            version=max(s.version for s in self.old),
         )
 
     def _body(self, run: Run, report: CompactReport, written: Written) -> dict[str, Any]:
