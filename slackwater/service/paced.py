@@ -1,8 +1,8 @@
 """What is run early, by the goals of views: planned, made, and brought along.
 
-Plans are made again when views or their options change, when a table has doubled, or when other is
-expected to come than was planned for (`stats/outlook`). New parts are computed at once, not when a
-result is due.
+Plans are made again when views or their options change, when a view that was defined anew has taken
+parts away, when a table has doubled, or when other is expected to come than was planned for
+(`stats/outlook`). New parts are computed at once, not when a result is due.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class _Made:
     defined: object
     looked_at: datetime
     expected: Mapping[_Asked, Expected]
+    formed: frozenset[str]  # the names of views that were to be computed over parts
 
     @property
     def tables(self) -> set[str]:
@@ -69,10 +70,9 @@ class ByGoals:
 
     def units(self, now: datetime) -> Sequence[Unit]:
         """The parts there are, after what has changed was planned again."""
-        defined = self._defined()
-        if self._made is None or self._made.defined != defined or self._is_outdated(now):
+        if self._made is None or self._is_outdated(self._made, now):
             try:
-                self._made = _Made(defined, now, self._plan(now))
+                self._made = self._plan(now)
             except SlackwaterError as error:  # somebody else is at it; what there is still serves
                 logger.warning("Early runs were not planned: %s", error)
         snapshot = self._house.catalog.snapshot()
@@ -92,10 +92,14 @@ class ByGoals:
         rows = sum(s.rows for s in self._house.catalog.snapshot().segments(table.id))
         return round(log2(rows + 1))
 
-    def _is_outdated(self, now: datetime) -> bool:
-        """Is other than what was planned for expected to come? That is not asked at each look."""
-        made = self._made
-        if made is None or not made.is_to_be_looked_at(now):
+    def _is_outdated(self, made: _Made, now: datetime) -> bool:
+        """Is what a plan goes by another, is a form gone that was made, or is other than what was
+        planned for expected to come? The last is not asked at each look."""
+        if made.defined != self._defined():
+            return True
+        if made.formed - {v.name for v in self._house.catalog.snapshot().views() if v.form}:
+            return True
+        if not made.is_to_be_looked_at(now):
             return False
         world = World(self._house, self._house.catalog.snapshot(), defining=True)
         past = {t.id: history(world, t) for t in world.snapshot.tables() if t.id in made.tables}
@@ -104,18 +108,20 @@ class ByGoals:
         self._made = replace(made, looked_at=now)
         return False
 
-    def _plan(self, now: datetime) -> Mapping[_Asked, Expected]:
-        """Make it so; what was expected to come."""
+    def _plan(self, now: datetime) -> _Made:
+        """Make it so; what it went by."""
+        defined = self._defined()
         known = {part.id for part in self._house.catalog.snapshot().parts()}
         world = World(self._house, self._house.catalog.snapshot(), defining=True)
         found = planned(self._house, now, self._options, world)
-        parts.apply(self._house, together(world, found))
+        wanted = together(world, found)
+        parts.apply(self._house, wanted)
         self._seconds = _seconds(found)
         new = [p.id for p in self._house.catalog.snapshot().parts() if p.id not in known]
         if new:
             advance(self._house, dict.fromkeys(new, ()))
-        expected = ((timedelta(seconds=p.period_seconds), p.expected) for p in found)
-        return {(period, id): own for period, by_table in expected for id, own in by_table.items()}
+        formed = frozenset(name for name, form in wanted.views.items() if form is not None)
+        return _Made(defined, now, _expected(found), formed)
 
     def _unit(self, part: View) -> Unit:
         views = parts.views_of(part)
@@ -146,6 +152,12 @@ class ByGoals:
                 due = parts.due_paths(world, part)
                 held[part.id] = [id for id in part.depends if due and id not in due]
         return advance(self._house, held)
+
+
+def _expected(found: Sequence[Paced]) -> dict[_Asked, Expected]:
+    """What is expected to come in the periods of plans."""
+    expected = ((timedelta(seconds=p.period_seconds), p.expected) for p in found)
+    return {(period, id): own for period, by_table in expected for id, own in by_table.items()}
 
 
 def _seconds(found: Sequence[Paced]) -> dict[str, float]:

@@ -36,6 +36,7 @@ from slackwater.sql.tables import renamed, unordered
 from slackwater.tvr import zset
 from slackwater.types import NULL, WEIGHT, Field, Schema, to_arrow
 from slackwater.work import parts
+from slackwater.work.basis import readers
 from slackwater.work.house import House
 from slackwater.work.promises import primary_columns, promising
 from slackwater.work.reachable import notice
@@ -276,13 +277,15 @@ def _check_replaceable(world: World, known: View, view: View) -> None:
 
 def _replace_view(house: House, world: World, view: View) -> str:
     known = world.view(view.name)
-    with house.lease(known.id) as lease:
+    formed = [reader.id for reader in readers(world.snapshot, known) if reader.form]
+    with house.lease(known.id, *formed) as lease:
+        newest = World(house, house.catalog.snapshot(), defining=True)
         house.catalog.commit(
             [*lease.requirements, VersionIs(known.id, known.version)],
             [
                 ReplaceView(replace(view, refreshed_at=None)),
                 ReplaceSegments(known.id, ()),
-                *parts.without(world.snapshot, known),
+                *parts.replaced(newest, known),
             ],
         )
     told = notice(house, view.name)
@@ -320,7 +323,8 @@ def drop(house: House, statement: statements.Drop) -> str:
     assert found is not None
     tolerating = _tolerating("RELATION_GONE", statement.if_exists)
     with tolerating, house.lease(found.id) as lease:
-        gone = parts.without(world.snapshot, found) if isinstance(found, View) else []
+        newest = house.catalog.snapshot()
+        gone = parts.without(newest, found) if isinstance(found, View) else []
         house.catalog.commit([NotNeeded(found.id), *lease.requirements], [Drop(found.id), *gone])
     if isinstance(found, View):
         unpublish(house.storage, found)

@@ -28,6 +28,7 @@ from slackwater.catalog.snapshot import Snapshot
 from slackwater.planner.pace import Found
 from slackwater.planner.subplans import Dag, is_subplan, number_of
 from slackwater.types import Field
+from slackwater.work.basis import Basis, readers
 from slackwater.work.house import House
 from slackwater.work.meaning import as_written
 from slackwater.work.world import World
@@ -69,6 +70,7 @@ class Forms:
     parts: tuple[Part, ...]
     views: Mapping[str, Relation | None]
     places: Mapping[int, str] = field(default_factory=dict)  # by subplan, the id of its part
+    basis: Basis = field(default_factory=Basis)
 
 
 class Ids:
@@ -77,6 +79,7 @@ class Ids:
     in one plan, where nothing is shared, means two."""
 
     def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
         self._known: dict[str, list[str]] = {}
         for part in snapshot.parts():
             self._known.setdefault(part.form, []).append(part.id)
@@ -138,7 +141,8 @@ class _Forming:
                 self._parts[subplan.number] = self._part(subplan.number)
         views = {name: self._form(name, root) for name, root in self._dag.roots.items()}
         places = {number: part.id for number, part in self._parts.items()}
-        return Forms(tuple(self._parts.values()), views, places)
+        basis = Basis.of(self._ids.snapshot, views)
+        return Forms(tuple(self._parts.values()), views, places, basis)
 
     def _is_part(self, number: int) -> bool:
         if self._view_of(number) is not None:
@@ -229,19 +233,25 @@ def schema_of(relation: Relation) -> tuple[Field, ...]:
 
 def apply(house: House, wanted: Forms) -> list[str]:
     """Make the parts that are wanted and no others; the names of views that are computed anew by
-    their next refresh."""
+    their next refresh. Of what was planned from other definitions, nothing is made."""
     snapshot = house.catalog.snapshot()
-    if not any(changes(World(house, snapshot, defining=True), wanted)):
+    if not any(_changes(house, snapshot, wanted)):
         return []
     views = [v for v in snapshot.views() if v.name in wanted.views]
-    with house.lease(*(v.id for v in views)) as lease:
+    with house.lease(*wanted.basis.ids.union(v.id for v in views)) as lease:
         snapshot = house.catalog.snapshot()
-        updates = list(changes(World(house, snapshot, defining=True), wanted))
+        updates = list(_changes(house, snapshot, wanted))
         requires = [VersionIs(v.id, snapshot.get(v.id).version) for v in views if v.id in snapshot]
         if updates:
             house.catalog.commit([*lease.requirements, *requires], updates)
     changed = {u.id for u in updates if isinstance(u, SetForm)}
     return [v.name for v in views if v.id in changed]
+
+
+def _changes(house: House, snapshot: Snapshot, wanted: Forms) -> Iterator[Update]:
+    """The same for a snapshot later than that which was planned by."""
+    wanted.basis.require(snapshot, [part.id for part in wanted.parts])
+    return changes(World(house, snapshot, defining=True), wanted)
 
 
 def changes(world: World, wanted: Forms) -> Iterator[Update]:
@@ -303,9 +313,18 @@ def _of_others(snapshot: Snapshot, wanted: Forms) -> set[str]:
     return found
 
 
-def without(snapshot: Snapshot, view: View) -> list[Update]:
-    """Takes away the parts that nobody needs once a view is gone, or defined anew."""
-    kept = _of_others(snapshot, Forms((), {view.name: None}))
+def replaced(world: World, view: View) -> list[Update]:
+    """Takes away what has the old query of a view in it, when that is defined anew: the forms of
+    all that read it, and the parts that nobody needs then. Rows stay; their next refresh computes
+    them anew, since what they are read from was replaced."""
+    above = readers(world.snapshot, view)
+    forms = [u for reader in above if reader.form for u in _formed(world, reader, None)]
+    return [*forms, *without(world.snapshot, view, *above)]
+
+
+def without(snapshot: Snapshot, *views: View) -> list[Update]:
+    """Takes away the parts that nobody needs once some views are gone, or have no forms."""
+    kept = _of_others(snapshot, Forms((), {view.name: None for view in views}))
     return [Drop(part.id) for part in reversed(snapshot.parts()) if part.id not in kept]
 
 

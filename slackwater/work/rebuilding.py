@@ -6,14 +6,12 @@ changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import cached_property
 
 from slackwater.algebra.explain import gist
 from slackwater.algebra.relation import Relation
-from slackwater.catalog.model import ChangeOptions, CreateView, Drop, SetForm, Update, View
-from slackwater.catalog.snapshot import Snapshot
+from slackwater.catalog.model import ChangeOptions, CreateView, Drop, SetForm, View
 from slackwater.tvr.normal import normalize
 from slackwater.work.loading import Loading
 from slackwater.work.meaning import as_written, definition
@@ -21,6 +19,7 @@ from slackwater.work.options_ahead import NO_RUN, Ahead, OptionsAhead, stored_st
 from slackwater.work.parts import VIEWS, Forms, changes
 from slackwater.work.plan_report import Made, Rebuild, StateMade
 from slackwater.work.refreshing import order
+from slackwater.work.supposing import after
 from slackwater.work.upkeep import Upkeep
 from slackwater.work.world import World
 
@@ -65,21 +64,22 @@ class _Rebuilding:
     @cached_property
     def _ahead(self) -> dict[str, Ahead]:
         """What becomes of views and parts with content, each after those that it reads."""
-        after = World(self._world.house, _after(self._world.snapshot, self._updates), defining=True)
-        options, found = OptionsAhead(self._before, after), dict[str, Ahead]()
-        for view in order(after, [v.name for v in after.snapshot.views()]):
+        applied = after(self._world.snapshot, self._updates)
+        then = World(self._world.house, applied, defining=True)
+        options, found = OptionsAhead(self._before, then), dict[str, Ahead]()
+        for view in order(then, [v.name for v in applied.views()]):
             if view.refreshed_at is not None:
                 own = Ahead()
-                if view.id in self._formed or self._reads_anew(after, view, found):
+                if view.id in self._formed or self._reads_anew(then, view, found):
                     own = Ahead(anew=True)
                 elif options.concern(view):
                     own = options.of(view)
                 found[view.id] = own
         return found
 
-    def _reads_anew(self, after: World, view: View, found: dict[str, Ahead]) -> bool:
+    def _reads_anew(self, then: World, view: View, found: dict[str, Ahead]) -> bool:
         """Does it read a view that was replaced, or is computed anew before it?"""
-        sources = (after.snapshot.get(id) for id in view.depends)
+        sources = (then.snapshot.get(id) for id in view.depends)
         views = (source for source in sources if isinstance(source, View))
         return any(v.refreshed_at is None or found[v.id].anew for v in views)
 
@@ -116,27 +116,3 @@ class _Rebuilding:
                 query, _ = definition(self._before, view)
                 upkeep = Upkeep(self._before, NO_RUN, view, query)
                 yield from (state for _, state in stored_states(upkeep))
-
-
-def _after(snapshot: Snapshot, updates: Sequence[Update]) -> Snapshot:
-    """As it will be when a plan is applied."""
-    changed: list[View] = []
-    gone: list[str] = []
-    for update in updates:
-        match update:
-            case CreateView():
-                changed.append(update.view)
-            case ChangeOptions() | SetForm():
-                view = snapshot.get(update.id)
-                assert isinstance(view, View)
-                changed.append(_changed(view, update))
-            case Drop():
-                gone += [update.id, *(state.id for state in snapshot.states(update.id))]
-    return snapshot.supposing(changed, gone)
-
-
-def _changed(view: View, update: ChangeOptions | SetForm) -> View:
-    if isinstance(update, SetForm):
-        return replace(view, form=update.form, depends=update.depends)
-    options = {**view.options, **update.changes}
-    return replace(view, options={k: v for k, v in options.items() if v is not None})

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from slackwater.catalog.model import Drop, View
+from slackwater.catalog.model import ChangeOptions, CreateView, Drop, SetForm, Update, View
 from slackwater.catalog.snapshot import Snapshot
 from slackwater.errors import UserError
 from slackwater.sql import statements as s
 from slackwater.sql.options import view_changes, warehouse_changes
 from slackwater.work.definitions import view_of
 from slackwater.work.house import House
-from slackwater.work.parts import without
+from slackwater.work.parts import replaced, without
 from slackwater.work.world import World
 
 
@@ -30,11 +30,7 @@ def _after(world: World, statement: s.Statement) -> Snapshot:
     match statement:
         case s.CreateView():
             view = view_of(world, statement)
-            if view is None:
-                return snapshot
-            known = [world.view(view.name)] if view.id in snapshot else []
-            gone = [state.id for v in known for state in snapshot.states(v.id)]
-            return snapshot.supposing([view], [*gone, *_parts(snapshot, known)])
+            return snapshot if view is None else _defined(world, view)
         case s.AlterView():
             view = world.view(statement.name)
             changes = view_changes(statement.options, statement.taken_back, view.name)
@@ -49,6 +45,16 @@ def _after(world: World, statement: s.Statement) -> Snapshot:
         code="UNSUPPORTED_STATEMENT",
         hint="Suppose CREATE, ALTER or DROP MATERIALIZED VIEW, or ALTER WAREHOUSE.",
     )
+
+
+def _defined(world: World, view: View) -> Snapshot:
+    """With a view that is new, or defined anew."""
+    snapshot = world.snapshot
+    if view.id in snapshot:
+        gone = [state.id for state in snapshot.states(view.id)]
+        updates = replaced(world, world.view(view.name))
+        snapshot = after(snapshot, updates).supposing(gone=gone)
+    return snapshot.supposing([view])
 
 
 def _with(said: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
@@ -68,11 +74,27 @@ def _without(world: World, statement: s.Drop) -> Snapshot:
             code="STILL_NEEDED",
             hint="Drop those views first.",
         )
-    return world.snapshot.supposing(gone=[view.id, *_parts(world.snapshot, [view])])
+    return after(world.snapshot, [Drop(view.id), *without(world.snapshot, view)])
 
 
-def _parts(snapshot: Snapshot, views: Iterable[View]) -> Iterator[str]:
-    """The parts that nobody needs without some views, with all that is kept of them."""
-    for update in (u for view in views for u in without(snapshot, view)):
-        assert isinstance(update, Drop)
-        yield from (update.id, *(state.id for state in snapshot.states(update.id)))
+def after(snapshot: Snapshot, updates: Iterable[Update]) -> Snapshot:
+    """A snapshot after some updates of views and parts."""
+    changed: list[View] = []
+    gone: list[str] = []
+    for update in updates:
+        match update:
+            case CreateView():
+                changed.append(update.view)
+            case ChangeOptions() | SetForm():
+                view = snapshot.get(update.id)
+                assert isinstance(view, View)
+                changed.append(_changed(view, update))
+            case Drop():
+                gone += [update.id, *(state.id for state in snapshot.states(update.id))]
+    return snapshot.supposing(changed, gone)
+
+
+def _changed(view: View, update: ChangeOptions | SetForm) -> View:
+    if isinstance(update, SetForm):
+        return replace(view, form=update.form, depends=update.depends)
+    return replace(view, options=_with(view.options, update.changes))

@@ -15,6 +15,7 @@ from math import ceil
 
 from slackwater.algebra.relation import Relation
 from slackwater.timing import Rhythm, longest_gap
+from slackwater.work.basis import Basis
 from slackwater.work.pacing import Paced
 from slackwater.work.parts import Forms, Part
 from slackwater.work.world import World
@@ -32,7 +33,7 @@ def together(world: World, found: Sequence[Paced]) -> Forms:
     views: dict[str, Relation | None] = {v.name: None for v in world.snapshot.views() if v.form}
     for paced in found:
         views |= paced.forms.views
-    return Forms(tuple(map(_one, asked.values())), views)
+    return Forms(tuple(map(_one, asked.values())), views, basis=Basis.of(world.snapshot, views))
 
 
 def _one(asked: Sequence[Asked]) -> Part:
