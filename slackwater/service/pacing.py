@@ -92,7 +92,7 @@ class Pacing:
         for id, mark in (item for s in served for item in s.marks.items()):
             marks[id] = max(mark, marks.get(id, 0))
         tables = [t for t in world.snapshot.tables() if t.id in (unit.tables or marks)]
-        return {table: rows_since(world, table, marks.get(table.id, 0)) for table in tables}
+        return {table: rows_since(table, marks.get(table.id, 0)) for table in tables}
 
     def _of_rows(self, served: Standing, arrived: float) -> float:
         """Of the rows after which a result is due, those that come to what a unit reads: as large

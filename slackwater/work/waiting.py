@@ -43,7 +43,7 @@ def is_external(table: Table) -> bool:
     return table.source == "parquet"
 
 
-def rows_since(world: World, table: Table, since: int) -> int:
+def rows_since(table: Table, since: int) -> int:
     """Changed rows of a table after a mark: an update counts twice, and so it costs. Segments do
     not tell, since what is changed again before it is read is merged with that."""
     return max(0, _arrived_rows(table) - since)
@@ -52,7 +52,7 @@ def rows_since(world: World, table: Table, since: int) -> int:
 def waiting(world: World, view: View, since: Marks) -> dict[str, int]:
     """By table, the rows that have come to a view's tables since; all of them where no mark is."""
     tables = base_tables(world, view)
-    return {table.id: rows_since(world, table, since.get(table.id, 0)) for table in tables}
+    return {table.id: rows_since(table, since.get(table.id, 0)) for table in tables}
 
 
 def present(world: World, view: View) -> dict[str, int]:
