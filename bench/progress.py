@@ -11,13 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
-from typing import cast
 
 import slackwater
 from bench.arrivals import Arrivals
 from bench.warming import Timer, append
-from slackwater.catalog.snapshot import Snapshot
 from slackwater.collecting import held_off
 from slackwater.planner.compaction import due
 from slackwater.planner.pace import Found
@@ -105,8 +102,9 @@ class Progress:
         for query, text in self.texts.items():
             self.db.sql(f"CREATE MATERIALIZED VIEW {course.view(query)} AS {text}")
         for piece in course.pieces:
-            none = SimpleNamespace(parts=tuple)  # nothing in common with other courses
-            made = parts.forms(piece.dag, piece.found, {}, parts.Ids(cast(Snapshot, none)))
+            snapshot = self.db.catalog.snapshot()
+            alone = snapshot.supposing(gone=[part.id for part in snapshot.parts()])
+            made = parts.forms(piece.dag, piece.found, {}, parts.Ids(alone))
             views = {course.view(query): form for query, form in made.views.items()}
             parts.apply(self.db._house, replace(made, views=views))
             for number, id in made.places.items():
