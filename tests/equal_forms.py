@@ -25,6 +25,7 @@ def beside(left: Relation, table: str) -> Join:
 def is_beside(node: Relation) -> bool:
     return (
         isinstance(node, Join)
+        and node.how == "semi"
         and node.condition is TRUE
         and isinstance(node.right, Aggregate)
         and not node.right.keys
