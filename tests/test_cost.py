@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from slackwater.planner.choice import FULL, INCREMENTAL, PLAIN, TIE, Candidate, choose
+from slackwater.planner.choice import FULL, HIGHER_ORDER, INCREMENTAL, PLAIN, TIE, Candidate, choose
 from slackwater.stats.calibrate import WIDEST, Measured, fitted
 from slackwater.stats.cost import KINDS, PRIOR, Model, Work, step_work
 from tests.test_laws import bound
@@ -97,6 +97,20 @@ def test_on_spark_changes_are_followed_for_a_little_more(engine: str, method: st
     dearer = choose([replace(way, engine=engine) for way in _ways(1.2, 2.0, 1.0)])
     assert dearer is not None
     assert dearer.method == PLAIN
+
+
+def test_on_spark_changes_are_followed_where_that_leads_to_as_cheap_refreshes() -> None:
+    """Now they cost half as much again; with states built beside, later ones are hardly dearer than
+    computing anew. On the driver, where expectations are closer, that is not enough."""
+    for engine, method in (("spark", INCREMENTAL), ("local", PLAIN)):
+        ways = [
+            Candidate(INCREMENTAL, engine, 1.95, 1.5),
+            Candidate(HIGHER_ORDER, engine, 0.95, 0.7, reasons=("STATE_MISSING",)),
+            Candidate(PLAIN, engine, 1.3, 1.0),
+        ]
+        chosen = choose(ways, to_build=1.0)
+        assert chosen is not None
+        assert chosen.method == method
 
 
 def test_of_two_engines_the_cheaper_one() -> None:

@@ -83,10 +83,17 @@ def choose(candidates: Sequence[Candidate], to_build: float = inf) -> Candidate 
     followed = min(built, *(later[method] for method in BY_CHANGES))
     later |= dict.fromkeys((*BY_CHANGES, FULL), followed)
     possible = [c for c in candidates if not c.reasons]
-    best = min(possible, key=lambda c: (c.cpu + FUTURE * later[c.method], c.cpu), default=None)
+
+    def total(c: Candidate) -> float:
+        return c.cpu + FUTURE * later[c.method]
+
+    best = min(possible, key=lambda c: (total(c), c.cpu), default=None)
     for method in (HIGHER_ORDER, *BY_CHANGES):  # what there is already is kept, in a tie
         own = min((c for c in possible if c.method == method), key=lambda c: c.cpu, default=None)
-        if best is not None and own is not None and own.cpu < best.cpu + _tie(best):
+        if best is None or own is None:
+            continue
+        near = 1 + NEAR.get(best.engine, 0.0)
+        if own.cpu < best.cpu + _tie(best) or total(own) < near * total(best):
             return own
     return best
 

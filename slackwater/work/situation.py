@@ -21,6 +21,8 @@ STEPS = 4
 """From one number to twice as much there are so many steps; within one, all count as the same."""
 FEW = 1_000
 """Fewer rows are no different: whatever is done with them is cheap."""
+FEW_GONE = 0.05
+"""Nor are deletions of fewer of a relation's rows: to look for them in all rows is what counts."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,13 @@ def _sizes(interval: Interval, states: Sequence[str]) -> Iterator[int]:
     """Rows and bytes of what is read, and of its changes."""
     for id in interval.view.depends:
         yield interval.bytes(id)
-        yield sum(s.rows for s in interval.segments(id, NEW) if s.min_weight < 0)
+        yield _gone(interval, id)
         yield from (interval.rows(id, time) for time in (OLD, CHANGE))
     for id in (*sorted(states), interval.view.id):
         yield interval.rows(id, OLD)
+
+
+def _gone(interval: Interval, id: str) -> int:
+    """Stored deletions, as many as make a difference."""
+    rows = sum(s.rows for s in interval.segments(id, NEW) if s.min_weight < 0)
+    return min(rows, 1) if rows < FEW_GONE * interval.rows(id, NEW) else rows
