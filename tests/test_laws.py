@@ -23,6 +23,10 @@ from slackwater.tvr.states import State, buffer, choose_states
 from slackwater.tvr.states.buffer import BufferState
 from slackwater.tvr.time import CHANGE, NEW, NOW, OLD
 from slackwater.types import BIGINT, INT, STRING, WEIGHT, Field, Schema, to_arrow_schema
+from tests.conftest import PROOF
+
+ROUNDS = 12 if PROOF else 6
+"""Random tables and changes for each query."""
 
 SCHEMAS: dict[str, Schema] = {
     "r": (Field("a", INT), Field("b", INT), Field("s", STRING)),
@@ -267,7 +271,7 @@ def test_change_computed_by_laws_equals_recompute(
     name: str, engine: LocalEngine, rng: random.Random
 ) -> None:
     relation = bound(QUERIES[name])
-    for _ in range(12):
+    for _ in range(ROUNDS):
         given, changed = random_tables(rng)
         deltas = Deltas(changed, frozenset(SCHEMAS))
         assert_equals_recompute(engine, deltas, relation, given)
@@ -322,7 +326,7 @@ def test_change_computed_from_states_equals_recompute(
     monkeypatch.setattr(buffer, "SPARE", 0)
     relation = bound(QUERIES[name])
     merged = 0
-    for _ in range(12):
+    for _ in range(ROUNDS):
         given, changed = random_tables(rng)
         deltas = Deltas(changed, frozenset(SCHEMAS), chosen(relation))
         merged += change_states(engine, deltas, given)
