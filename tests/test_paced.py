@@ -83,6 +83,18 @@ def test_without_goals_nothing_runs_early(db: Warehouse, clock: SimulatedClock) 
     assert db.catalog.snapshot().parts() == ()
 
 
+def test_paces_are_found_without_methods_that_are_switched_off(
+    db: Warehouse, clock: SimulatedClock
+) -> None:
+    sell(db)
+    options = "WITH (schedule = 'every 1 hour', within = '0.6x')"
+    db.sql(f"CREATE MATERIALIZED VIEW v {options} AS {BY_CUSTOMER}")
+    db.close()
+    with slackwater.connect(db.path, placement="local", clock=clock, methods=["ojv"]) as again:
+        (paced,) = planned(again._house, clock.now())
+        assert paced.search.simulation.setting.methods == ["ojv"]
+
+
 def test_plans_are_made_again_when_options_change(db: Warehouse, clock: SimulatedClock) -> None:
     for hour in range(5):
         clock.wait(datetime(2026, 1, 5, hour, 30, tzinfo=UTC))

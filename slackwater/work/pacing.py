@@ -220,6 +220,7 @@ class _Planning:
             self._course(ids),
             references=frozenset(self._references(ids)),
             turnover=house.experience.turnover(),
+            methods=house.settings.methods,
         )
 
     def _course(self, ids: Mapping[str, None]) -> Course | None:
