@@ -163,6 +163,20 @@ def test_a_refresh_under_way_ends_between_what_is_merged(manual: Warehouse) -> N
     verify_all(manual)
 
 
+def merge_whoever_has_read_them(
+    db: Warehouse, monkeypatch: pytest.MonkeyPatch, newest: int | None = None
+) -> compacting.CompactReport:
+    """The table's segments, or the newest of them, as if nobody had read some and not others."""
+    snapshot, found = db.catalog.snapshot(), db.catalog.snapshot().find("t")
+    assert found is not None
+    chosen = snapshot.segments(found.id)[-newest if newest else 0 :]
+    with monkeypatch.context() as patch:
+        patch.setattr(compacting, "_unparted", lambda house, pinned, id, choose: chosen)
+        report = compacting.compact_one(db._house, found.id, worthwhile, 0)
+    assert report is not None
+    return report
+
+
 def test_changes_that_can_no_longer_be_told_apart_are_not_followed(
     manual: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,13 +184,7 @@ def test_changes_that_can_no_longer_be_told_apart_are_not_followed(
     manual.sql("INSERT INTO t VALUES (1, 1)")
     manual.refresh("sums")
     manual.sql("INSERT INTO t VALUES (2, 2)")
-    snapshot, found = manual.catalog.snapshot(), manual.catalog.snapshot().find("t")
-    assert found is not None
-    monkeypatch.setattr(
-        compacting, "_unparted", lambda house, pinned, id, choose: snapshot.segments(id)
-    )
-    compacting.compact_one(manual._house, found.id, worthwhile, 0)
-    monkeypatch.undo()
+    merge_whoever_has_read_them(manual, monkeypatch)
     assert {r.view: r.reasons for r in manual.refresh()}["sums"] == ["SOURCE_REPLACED"]
     verify_all(manual)
 
@@ -188,14 +196,7 @@ def test_who_has_read_half_of_what_cancels_is_told(
     manual.sql("INSERT INTO t VALUES (9, 9)")
     manual.refresh("sums")
     manual.sql("DELETE FROM t WHERE k = 9")
-    snapshot, found = manual.catalog.snapshot(), manual.catalog.snapshot().find("t")
-    assert found is not None
-    monkeypatch.setattr(
-        compacting, "_unparted", lambda house, pinned, id, choose: snapshot.segments(id)[-2:]
-    )
-    report = compacting.compact_one(manual._house, found.id, worthwhile, 0)
-    monkeypatch.undo()
-    assert report is not None
+    report = merge_whoever_has_read_them(manual, monkeypatch, newest=2)
     assert (report.segments, report.into) == (2, 0)
     assert {r.view: r.reasons for r in manual.refresh()}["sums"] == ["SOURCE_REPLACED"]
     verify_all(manual)
