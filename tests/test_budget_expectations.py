@@ -75,10 +75,12 @@ def _view(db: Warehouse, schedule: str = "manual") -> None:
     db.sql(f"CREATE MATERIALIZED VIEW v WITH ({options}) AS {OF_ONE_NATION}")
 
 
-def _refreshed(db: Warehouse, tables: Sequence[str], start: int) -> tuple[str, set[str]]:
+def _refreshed(
+    db: Warehouse, tables: Sequence[str], start: int, rows: int = 100
+) -> tuple[str, set[str]]:
     """How the view was refreshed after some rows of tables, and what is kept."""
     for table in tables:
-        _come(db, table, start, 2 if table == "nations" else 100)
+        _come(db, table, start, 2 if table == "nations" else rows)
     report = db.refresh("v")[0]
     assert db.verify("v").equal
     assert report.choice is not None
@@ -99,16 +101,20 @@ def _candidates(db: Warehouse) -> dict[str, float]:
 
 
 def test_a_state_that_was_built_in_vain_is_not_built_again_right_away(db: Warehouse) -> None:
-    """The part helps where orders come. Others come as well, and computing anew is cheapest."""
+    """The part helps where orders come. Others come as well, and computing anew is cheapest; once
+    that is seen not to be chance, it is done."""
     _view(db)
     db._house.keeper.arrivals = Expects(db, orders=100)
     db.refresh("v")
     found = [
-        _refreshed(db, tables, 100_000 * i)
+        _refreshed(db, tables, 100_000 * i, 5_000 if tables is ALL else 100)
         for i, tables in enumerate([ORDERS] * 2 + [ALL] * 4 + [ORDERS] * 3, start=1)
     ]
     assert found[:2] == [(INCREMENTAL, {SUMS, PART})] * 2
-    assert found[2:6] == [(FULL, {SUMS})] * 4  # sums are computed anyway, the part would not be
+    given_up = found.index((FULL, {SUMS}))
+    assert found[2:given_up] == [(INCREMENTAL, {SUMS, PART})] * (given_up - 2)
+    assert given_up <= 4
+    assert found[given_up:6] == [(FULL, {SUMS})] * (6 - given_up)  # the part would not be computed
     assert found[6] == (INCREMENTAL, {SUMS})  # it may be chance
     assert found[7:] == [(INCREMENTAL, {SUMS, PART})] * 2
 

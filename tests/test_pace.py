@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -16,13 +17,14 @@ from slackwater.planner.compaction import FANOUT
 from slackwater.planner.course import Course, Interval
 from slackwater.planner.flushes import schedule
 from slackwater.planner.pace import LADDER, MODES, WORTH, Goal, Search
-from slackwater.planner.reach import nearest_goal
+from slackwater.planner.reach import at_least, nearest_goal
 from slackwater.planner.simulation import NOTHING, Cost, Inflow, Setting, Simulation
 from slackwater.planner.subplans import Dag, cut, is_subplan
 from slackwater.planner.ways import Ways
 from slackwater.sql.bind import bind, context
 from slackwater.sql.tables import unordered
 from slackwater.stats.rows import Change
+from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.normal import normalize
 from slackwater.types import INT, Field
 from tests.test_laws import QUERIES
@@ -116,7 +118,7 @@ def test_who_reads_less_often_than_is_written_reads_rows_again_and_again() -> No
     below, reader = (0, "sales"), (1, "#0")
     assert set(search.paths) == {below, reader}
     often = search.cost(1, {below: 7, reader: 1})
-    once = search.cost(1, {below: 1, reader: 1})
+    once = found.cost(1, (1,))
     assert often.final > 1.5 * once.final
     assert often.total > once.total
     assert found.backlog(0, 10, 10) == found.backlog(0, 1, 1) == NOTHING
@@ -162,17 +164,44 @@ def test_what_arrives_while_it_is_cheap_is_cheaper() -> None:
     )
 
 
-def test_one_run_for_all_keeps_nothing_and_is_one_run() -> None:
-    """As a refresh does: the only run needs no states, and subplans that always run with their
-    reader are parts of it."""
+@pytest.mark.parametrize("pace", [1, 10])
+def test_subplans_that_always_run_with_their_reader_are_a_part_of_it(pace: int) -> None:
+    """As a refresh does: one run, what is below is not written, and the only run needs no states."""
     search = Search(simulation({"q": ABOVE_AVERAGE}, sharing=False), {})
-    inside, root = (search.cost(n, dict.fromkeys(search.paths, 1)) for n in (0, 1))
-    assert inside.total == search.simulation.cost(0, (1,)).total - inside.run_total
-    assert root.total == search.simulation.cost(1, (1, 1)).total
+    whole = simulation({"q": ABOVE_AVERAGE}, sharing=False, blocking=False)
+    paces = dict.fromkeys(search.paths, pace)
+    inside, root = (search.cost(n, paces) for n in (0, 1))
+    assert inside == NOTHING
+    assert root == whole.cost(0, (pace,))
+    apart = [search.simulation.cost(n, (pace,) * (n + 1)) for n in (0, 1)]
+    assert root.final < sum(cost.final for cost in apart)
+
+
+def test_a_subplan_with_another_pace_than_its_reader_is_by_itself() -> None:
+    search = Search(simulation({"q": ABOVE_AVERAGE}, sharing=False), {})
     early = dict.fromkeys(search.paths, 1) | {(0, "sales"): 2}
     assert search.cost(0, early).total == search.simulation.cost(0, (2,)).total
-    twice = search.simulation.cost(0, (2,))
-    assert search.simulation.cost(0, (1,)).total < twice.total - twice.run_total / 2
+    assert search.cost(1, early).total > search.simulation.cost(1, (1, 1)).total  # reads twice
+    uneven = dict.fromkeys(search.paths, 2) | {(1, "sales"): 1}
+    assert search.cost(0, uneven).total == search.simulation.cost(0, (2,)).total
+
+
+def test_those_inside_of_one_are_inside_with_what_they_read() -> None:
+    """Three subplans, one above the other: the two of one pace are one."""
+    text = (
+        "SELECT n, count(*) AS k FROM (SELECT customer, count(*) AS n FROM sales GROUP BY customer)"
+    )
+    deep = f"SELECT k, max(n) AS n FROM ({text} GROUP BY n) GROUP BY k"
+    search = Search(simulation({"q": deep}, sharing=False), {}, "paths")
+    assert [s.inputs for s in search.dag.subplans] == [("sales",), ("#0",), ("#1",)]
+    once = dict.fromkeys(search.paths, 1)
+    assert [search.run_with(n, once) for n in range(3)] == [2, 2, 2]
+    below = once | {(0, "sales"): 3}
+    assert [search.run_with(n, below) for n in range(3)] == [0, 2, 2]
+    together = search.simulation.cost(2, (1,), frozenset({1}))
+    assert search.cost(2, below) == together + search.simulation.backlog(0, 3, 1)
+    at_most = min(search._final({**once, **p})["q"] for p in ({}, below))
+    assert at_least(Search(search.simulation, {}, "subplans"), "q") <= at_most
 
 
 def test_what_does_not_change_costs_nothing() -> None:
@@ -186,18 +215,30 @@ def test_what_does_not_change_costs_nothing() -> None:
 CHAIN = "SELECT u.d, SUM(r.b) AS n FROM r JOIN t ON r.a = t.a JOIN u ON t.c = u.c GROUP BY u.d"
 
 
+@dataclass(frozen=True)
+class Keys(Ignorance):
+    """Columns take so many values."""
+
+    distinct: float
+
+    def values(self, source: str, column: str) -> Values | None:
+        return Values(self.distinct)
+
+
 def chain(dimensions: float, coming: float) -> Simulation:
-    """What comes is joined with two tables that stay."""
+    """What comes is joined by keys with two tables that stay."""
     still = Inflow(dimensions, Change())
     inflows = {"r": Inflow(0.0, Change(inserts=coming)), "t": still, "u": still}
-    return Simulation(cut({"q": bound_law(CHAIN)}), Setting(inflows))
+    setting = Setting(inflows, known=Keys(dimensions))
+    return Simulation(cut({"q": bound_law(CHAIN)}), setting)
 
 
 def test_the_method_differs_with_the_pace() -> None:
-    """All rows at once are joined anew; a few of them meet what they are joined with, kept."""
+    """All rows at once are joined anew; some of them meet what they are joined with, kept, which
+    is not worth building for few."""
     played = chain(3e5, 2e7)
     methods = {k: played.cost(0, (k,)).method for k in (1, 2, 10, 50)}
-    assert methods == {1: PLAIN, 2: INCREMENTAL, 10: HIGHER_ORDER, 50: HIGHER_ORDER}
+    assert methods == {1: PLAIN, 2: HIGHER_ORDER, 10: HIGHER_ORDER, 50: INCREMENTAL}
 
 
 def test_parts_of_joins_are_kept_where_that_saves_more_than_it_takes(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -43,9 +44,8 @@ def db(
 
 
 def sell(db: Warehouse, rows: int = 20_000) -> None:
-    ids = list(range(rows))
-    table = {"id": ids, "customer": [i % 500 for i in ids], "amount": [i % 7 for i in ids]}
-    db.append("sales", pa.table(table))
+    ids = np.arange(rows)
+    db.append("sales", pa.table({"id": ids, "customer": ids % 500, "amount": ids % 7}))
 
 
 def test_a_day_with_goals(db: Warehouse, clock: SimulatedClock) -> None:
@@ -289,13 +289,13 @@ def test_a_cheap_night_attracts_early_runs(db: Warehouse, clock: SimulatedClock)
     assert daily.pieces[0].pace == 1  # nothing is gained by running early
 
 
-def by_rows(db: Warehouse, clock: SimulatedClock, rows: int = 100_000) -> None:
-    """Ten thousand rows an hour, and a view of the last hundred thousand."""
+def by_rows(db: Warehouse, clock: SimulatedClock, rows: int = 1_000_000) -> None:
+    """A hundred thousand rows an hour, and a view of the last million."""
     for hour in range(5):
         clock.wait(datetime(2026, 1, 5, hour, 30, tzinfo=UTC))
-        sell(db, 10_000)
+        sell(db, 100_000)
     db.sql(
-        f"""CREATE MATERIALIZED VIEW v WITH (schedule = 'every {rows} rows', within = '0.6x')
+        f"""CREATE MATERIALIZED VIEW v WITH (schedule = 'every {rows} rows', within = '0.2x')
         AS {BY_CUSTOMER}"""
     )
 
@@ -303,19 +303,19 @@ def by_rows(db: Warehouse, clock: SimulatedClock, rows: int = 100_000) -> None:
 def test_a_view_that_is_due_by_rows_has_paces(db: Warehouse, clock: SimulatedClock) -> None:
     by_rows(db, clock)
     (rhythm,) = db.plan().rhythms
-    assert rhythm.next_due == "after 100,000 rows"
+    assert rhythm.next_due == "after 1,000,000 rows"
     assert rhythm.period_seconds == pytest.approx(10 * 3600, rel=0.1)
     (sales,) = rhythm.tables
-    assert sales.expected_rows == pytest.approx(100_000)
+    assert sales.expected_rows == pytest.approx(1_000_000)
     assert rhythm.pieces[0].pace > 1
     assert db.plan().unpaced == ()
     db.refresh()
-    arriving(db, clock, range(5, 40), 10_000)
+    arriving(db, clock, range(5, 40), 100_000)
     with db.scheduler(poll_seconds=900) as scheduler:
         scheduler.run(until=datetime(2026, 1, 6, 14, 50, tzinfo=UTC))
     events = db.history(limit=2000)
     early = [e for e in events if e["kind"] == "early"]
-    assert {e["expected_rows"] for e in early} == {100_000}
+    assert {e["expected_rows"] for e in early} == {1_000_000}
     served = [e for e in events if e["kind"] == "goal"]
     assert len(served) == 3
     assert len(early) >= 3  # in each interval at least one
@@ -328,7 +328,7 @@ def test_views_that_are_due_by_the_same_rows_are_planned_together(
 ) -> None:
     by_rows(db, clock)
     db.sql("CREATE TABLE stores (id BIGINT, city STRING)")
-    with_rows = "WITH (schedule = 'every 100000 rows')"
+    with_rows = "WITH (schedule = 'every 1000000 rows')"
     joined = "SELECT city, SUM(amount) AS n FROM sales JOIN stores ON customer = stores.id"
     db.sql(f"CREATE MATERIALIZED VIEW same {with_rows} AS {LARGEST}")
     db.sql(f"CREATE MATERIALIZED VIEW other {with_rows} AS {joined} GROUP BY city")

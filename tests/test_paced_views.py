@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -50,10 +51,9 @@ def db(
         yield db
 
 
-def sell(db: Warehouse, rows: int = 20_000) -> None:
-    ids = list(range(rows))
-    table = {"id": ids, "customer": [i % 500 for i in ids], "amount": [i % 7 for i in ids]}
-    db.append("sales", pa.table(table))
+def sell(db: Warehouse, rows: int = 100_000) -> None:
+    ids = np.arange(rows)
+    db.append("sales", pa.table({"id": ids, "customer": ids % 500, "amount": ids % 7}))
 
 
 def make(db: Warehouse, lower: str = DAILY, upper: str = DAILY) -> None:
@@ -383,6 +383,7 @@ def test_columns_that_are_added_below_change_no_form(db: Warehouse, paces: ByGoa
     """Neither of what is there, nor of what was planned before."""
     world = World(db._house, db.catalog.snapshot(), defining=True)
     wanted = together(world, planned(db._house, db._house.now(), world=world))
+    parts.apply(db._house, wanted)
     db.sql("ALTER TABLE sales ADD COLUMN shop BIGINT DEFAULT 3")
     assert parts.apply(db._house, wanted) == []
     db.sql("INSERT INTO sales VALUES (1, 7, 1000, 4)")

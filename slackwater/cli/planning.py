@@ -159,6 +159,8 @@ def _beside(seconds: float, now: float | None) -> str:
 def _pieced(piece: Piece) -> tuple[Any, ...]:
     even = set(piece.inputs.values()) == {piece.pace}
     reads = [n if even else f"{n} ×{pace}" for n, pace in piece.inputs.items()]
+    host = f"with {piece.run_with}" if piece.run_with else "with the view"
+    figures = piece.final_seconds, piece.cpu_seconds
     return (
         piece.piece,
         _shortened(piece.what),
@@ -166,9 +168,8 @@ def _pieced(piece: Piece) -> tuple[Any, ...]:
         piece.pace,
         ", ".join(piece.views),
         piece.method or "-",
-        "by itself" if piece.is_part else "with the view",
-        f"{piece.final_seconds:.3f}",
-        f"{piece.cpu_seconds:.3f}",
+        "by itself" if piece.is_part else host,
+        *("" if piece.run_with else f"{seconds:.3f}" for seconds in figures),
     )
 
 

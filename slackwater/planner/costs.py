@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slackwater.algebra.relation import Bag, Relation, Scan
-from slackwater.planner.problem import Span, array, read_columns
+from slackwater.planner.problem import Span, array
 from slackwater.planner.timeline import Timed, Timeline, within
 from slackwater.stats.amounts import Amount
 from slackwater.stats.cost import KINDS, Model, operator_work
+from slackwater.stats.reading import columns_read
 from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Domain
 from slackwater.tvr.memo import Member, Ref
@@ -62,11 +63,6 @@ class Seconds:
         if query not in self._read:
             self._read[query] = columns_read([query])
         return self._read[query]
-
-
-def columns_read(relations: Iterable[Relation]) -> dict[str, int]:
-    """By source, of how many columns some relations read values."""
-    return {source: len(read) for source, read in read_columns(relations).items()}
 
 
 class _Over(Estimates):

@@ -12,7 +12,8 @@ from functools import cached_property
 from slackwater.algebra.expr import Column
 from slackwater.algebra.relation import Relation, Scan
 from slackwater.planner.budget import CHANGE, ROWS, Operator, Way
-from slackwater.stats.cost import KINDS, Work, nothing, operator_work
+from slackwater.stats.cost import Work, nothing, work_of
+from slackwater.stats.derived import Computed
 from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Known, Values
 from slackwater.tvr import time, zset
@@ -66,7 +67,7 @@ class Cut:
     tree: Relation
     leaves: tuple[Relation, ...]
     operators: tuple[Operator, ...]
-    kept: Mapping[str, Rows]
+    kept: Mapping[str, tuple[State, Rows]]
 
     @cached_property
     def at(self) -> At:
@@ -118,8 +119,11 @@ class Cut:
                 if id in self.at.leaves:
                     own = list(self.at.leaves).index(id)
                     asks[own] |= CHANGE if when == time.CHANGE else ROWS
-        work = work_of(relations, written, self.at.count, set(self.at.leaves))
+        work = work_of(relations, written, self.at.count, is_given=self._is_given)
         return Way(float(self.scene.seconds(work)), tuple(asks))
+
+    def _is_given(self, scan: Scan) -> bool:
+        return time.split(scan.source)[0] in self.at.leaves
 
 
 class At:
@@ -129,11 +133,12 @@ class At:
         self,
         scene: Scene,
         leaves: Mapping[str, Relation],
-        states: Mapping[str, Rows],
+        states: Mapping[str, tuple[State, Rows]],
     ) -> None:
         self.leaves = leaves
         self._scene = scene
-        over = {**scene.rows, **states}
+        self._states = {id: state for id, (state, _) in states.items()}
+        over = {**scene.rows, **{id: rows for id, (_, rows) in states.items()}}
         over |= {id: scene.estimates.of(leaf) for id, leaf in leaves.items()}
         sizes = {id: Rows(rows.after) for id, rows in over.items()}
         for id, rows in over.items():
@@ -146,42 +151,23 @@ class At:
         return float(self._estimates.of(relation).before)
 
     def values(self, source: str, column: str) -> Values | None:
-        """What is known of a column; of a leaf's, what follows from those below it."""
+        """What is known of a column; of a leaf's or a state's, what follows from those below it."""
         id, _ = time.split(source)
+        domain = self._scene.estimates.domain
+        if id in self._states:
+            state = self._states[id]
+            return Computed(state.node, state.places, domain).values(column)
         if id not in self.leaves:
             return self._scene.known.values(source, column)
         leaf, place = self.leaves[id], column.removeprefix("c")
         if not place.isdigit():
             return None
         own = leaf.schema[int(place)]
-        domain = self._scene.estimates.domain
         return Values(domain.distinct(leaf, [Column(own.type, own.nullable, int(place))]))
 
     def selectivity(self, node: Relation) -> float | None:
         """As it was measured."""
         return self._scene.known.selectivity(node)
-
-
-def work_of(
-    relations: Iterable[Relation],
-    written: Iterable[Relation],
-    rows: Callable[[Relation], float],
-    given: Iterable[str] = (),
-    merged: Callable[[Scan], float] = nothing,
-) -> Work:
-    """What it takes to compute relations, and to write some of them; what is given is not read."""
-    written = list(written)
-    there = set(given)
-    totals = dict.fromkeys(KINDS, 0.0)
-    totals["written"] = sum(rows(r) * r.width for r in written)
-    for node in {n for r in (*relations, *written) for n in r.walk()}:
-        if isinstance(node, Scan) and time.split(node.source)[0] in there:
-            continue
-        totals["operators"] += 1.0
-        totals["hashed"] += merged(node) if isinstance(node, Scan) else 0.0
-        for kind, amount in operator_work(node, rows):
-            totals[kind] += amount
-    return Work(**totals)
 
 
 def _leaf_id(i: int) -> str:

@@ -28,7 +28,7 @@ __all__ = ["Decomposition", "Shared", "Splits"]
 
 DONE = object()
 """What is left where nothing more is to be tried."""
-EFFORT, AT_LEAST = 1_300.0, 1.5
+EFFORT, AT_LEAST = 2_000.0, 1.5
 """So much is looked at, in all, by the time that it takes to simulate an operator (`PartSearch`):
 TPC-H's 22 queries take less than 3 s (`slackwater bench search`). At least half as much again as it
 takes to look at everything shared and at nothing shared."""

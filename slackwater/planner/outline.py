@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 
 from slackwater.algebra.relation import Join, Relation, Scan
 from slackwater.planner.budget import Action, Operator, Way
-from slackwater.planner.cutting import Cut, Scene, leaf, work_of
-from slackwater.stats.cost import Work
+from slackwater.planner.cutting import Cut, Scene, leaf
+from slackwater.stats.cost import Work, work_of
 from slackwater.stats.rows import Rows
 from slackwater.tvr import zset
 from slackwater.tvr.delta import Deltas
@@ -142,19 +142,19 @@ class Outline:
         )
         return Cut(self.scene, node, tree, tuple(found), operators, self._kept_rows(node))
 
-    def _kept_rows(self, node: Relation) -> dict[str, Rows]:
-        """Of what may be kept of an operator, by what it is stored under."""
+    def _kept_rows(self, node: Relation) -> dict[str, tuple[State, Rows]]:
+        """What may be kept of an operator, by what it is stored under, and its rows."""
         rows = self.scene.estimates.of(node)
-        found = (
-            {} if node is not self.plan.root or self.plan.own is None else {self.plan.own.id: rows}
-        )
+        found: dict[str, tuple[State, Rows]] = {}
+        if node is self.plan.root and self.plan.own is not None:
+            found[self.plan.own.id] = self.plan.own, rows
         if node in self.plan.states or isinstance(node, Part):
             state = self._state(node)
             before = rows.before
             if isinstance(state, BufferState):
                 below = self.scene.estimates.of(state.node.input).before
                 before = min(float(state.filled), float(below))
-            found[state.id] = Rows(before, rows.change)
+            found[state.id] = state, Rows(before, rows.change)
         return found
 
     # -- actions
@@ -201,5 +201,5 @@ class Outline:
         """Built from tables alone, as what is kept besides is not known."""
         found = state.initial(Deltas(frozenset(), self.scene.weighted))
         work = work_of([found], [found], self.scene.at.count)
-        rows = cut.kept[state.id].before
-        return Candidate(state, float(rows), float(self.scene.seconds(work)))
+        _, rows = cut.kept[state.id]
+        return Candidate(state, float(rows.before), float(self.scene.seconds(work)))

@@ -12,7 +12,7 @@ then raised where early runs are so much cheaper that the whole is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -21,7 +21,7 @@ from math import inf
 from slackwater.errors import UserError
 from slackwater.planner.flushes import runs_at
 from slackwater.planner.reach import at_least, shortest
-from slackwater.planner.simulation import Cost, Simulation
+from slackwater.planner.simulation import NOTHING, Cost, Simulation
 from slackwater.planner.subplans import Path, is_subplan, number_of
 
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
@@ -146,15 +146,16 @@ class Search:
         yield from self.groups
         if self.mode == "paths":
             yield from (own for own in self._by_subplan() if len(own) > 1)
-        if self.mode in ("paths", "subplans"):
+        if self.mode != "uniform":
             yield from dict.fromkeys(
                 own for own in self._by_query() if len({n for n, _ in own}) > 1
             )
 
     def _by_query(self) -> Iterator[tuple[Path, ...]]:
+        paced = {path for group in self.groups for path in group}
         for query in self.dag.roots:
             numbers = {subplan.number for subplan in self.dag.of(query)}
-            yield tuple(p for p in self.paths if p[0] in numbers)
+            yield tuple(p for p in self.paths if p[0] in numbers and p in paced)
 
     def _together(self) -> Iterator[tuple[Path, ...]]:
         """The paths of queries that have any subplan in common."""
@@ -192,26 +193,43 @@ class Search:
         return found
 
     def cost(self, number: int, paces: Paces) -> Cost:
-        """Of one subplan. One that always runs with the only one that reads it is a part of that,
-        and no run of its own."""
+        """Of one subplan, and of those inside of it: one that always runs with the only one that
+        reads it is a part of that, and nothing by itself."""
         self.looks += 1
         own = [paces[path] for path in self._paths_of[number]]
-        cost = self.simulation.cost(number, own)
-        for child, path in self._reads[number]:
-            runs = self._runs(child, paces)
-            if paces[path] < runs:
-                cost += self.simulation.backlog(child, runs, paces[path])
-        return cost.steps_alone if self._is_inside(number, own, paces) else cost
+        if self._is_inside(number, paces):
+            return NOTHING
+        inside = self._inside(number, paces)
+        cost = self.simulation.cost(number, own, inside)
+        for reader in (number, *inside):
+            for child, path in self._reads[reader]:
+                runs = self._runs(child, paces)
+                if paces[path] < runs:
+                    cost += self.simulation.backlog(child, runs, paces[path])
+        return cost
 
     def _runs(self, number: int, paces: Paces) -> int:
         """How often a subplan runs."""
         return runs_at(tuple(paces[path] for path in self._paths_of[number]))
 
-    def _is_inside(self, number: int, own: Sequence[int], paces: Paces) -> bool:
-        reader = self.only_reader[number]
-        if reader is None or not own:
+    def _is_inside(self, number: int, paces: Paces) -> bool:
+        reader = self.dag.only_readers[number]
+        if reader is None:
             return False
-        return len({*own, *(paces[path] for path in self._paths_of[reader])}) == 1
+        return len({paces[p] for n in (number, reader) for p in self._paths_of[n]}) <= 1
+
+    def _inside(self, number: int, paces: Paces) -> frozenset[int]:
+        """The subplans that are parts of one, at some paces."""
+        own = [c for c in self.dag.only_read[number] if self._is_inside(c, paces)]
+        return frozenset(own).union(*(self._inside(c, paces) for c in own))
+
+    def run_with(self, number: int, paces: Paces) -> int:
+        """The subplan that one is a part of; itself, if it is none."""
+        while self._is_inside(number, paces):
+            reader = self.dag.only_readers[number]
+            assert reader is not None
+            number = reader
+        return number
 
     @cached_property
     def _paths_of(self) -> list[tuple[Path, ...]]:
@@ -225,15 +243,6 @@ class Search:
         return [
             tuple((number_of(path[1]), path) for path in own if is_subplan(path[1]))
             for own in self._paths_of
-        ]
-
-    @cached_property
-    def only_reader(self) -> list[int | None]:
-        """By subplan, the one that reads it, if that is all."""
-        roots = set(self.dag.roots.values())
-        return [
-            readers[0] if len(readers) == 1 and number not in roots else None
-            for number, readers in enumerate(self.dag.parents)
         ]
 
     def _final(self, paces: Paces) -> dict[str, float]:
@@ -346,9 +355,7 @@ class Search:
         queries concerned."""
         added, after = 0.0, dict[str, float]()
         touched = {path[0] for path, pace in tried.items() if pace != paces[path]}
-        below = {c for number in touched for c in self.dag.subplans[number].children}
-        above = {reader for number in touched for reader in self.dag.parents[number]}
-        for number in touched | below | above:  # what is read may have become a part of its reader
+        for number in self._concerned(touched):
             old, new = self.cost(number, paces), self.cost(number, tried)
             added += new.total - old.total
             for query in self.dag.subplans[number].queries:
@@ -356,6 +363,19 @@ class Search:
         gained = sum(max(0.0, final[q] - max(self.wanted[q], after[q])) for q in after)
         lost = sum(max(0.0, after[q] - max(self.wanted[q], final[q])) for q in after)
         return gained - lost, added, after
+
+    def _concerned(self, touched: Collection[int]) -> set[int]:
+        """Subplans that may cost something else once the paces of some are others: those, what they
+        read and what reads them, and what all of these may have become parts of."""
+        below = {c for number in touched for c in self.dag.subplans[number].children}
+        above = {reader for number in touched for reader in self.dag.parents[number]}
+        found = below.union(touched, above)
+        for number in (*found,):
+            reader = self.dag.only_readers[number]
+            while reader is not None and reader not in found:
+                found.add(reader)
+                reader = self.dag.only_readers[reader]
+        return found
 
     def is_allowed(self, paces: Paces, touched: Sequence[Path] = ()) -> bool:
         """Is nothing flushed more often than it is made? Only what some paths, if any, have to do
@@ -399,7 +419,8 @@ class Search:
         while moved:
             moved = False
             for group in self.moves:
-                spent = sum(self.cost(number, paces).total for number in {n for n, _ in group})
+                own = {self.run_with(number, paces) for number, _ in group}
+                spent = sum(self.cost(number, paces).total for number in own)
                 best = -SAVED * spent
                 for tried in self._raised(group, paces):
                     gained, added, after = self._compared(paces, tried, final)

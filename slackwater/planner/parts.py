@@ -141,13 +141,13 @@ class PartSearch:
             search = Search(Simulation(dag, self.setting), self.goals, self.mode, self.most)
             self._known[key] = Part(search, search.greedy())
             self.effort += search.looks / LOOKS
-            self.meet(dag)
+            self.meet(search.simulation)
         return self._known[key]
 
-    def meet(self, dag: Dag) -> None:
-        """Subplans are simulated where they are met first."""
-        for subplan in dag.subplans:
-            key = signature(dag, subplan)
+    def meet(self, simulation: Simulation) -> None:
+        """What was asked for is simulated where it is met first."""
+        for asked in simulation.asked.values():
+            key = signature(simulation.dag, asked.subplan)
             if key not in self._met:
                 self._met.add(key)
-                self.effort += sum(1 for _ in subplan.relation.walk())
+                self.effort += sum(1 for _ in asked.subplan.relation.walk())

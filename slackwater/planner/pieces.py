@@ -13,7 +13,7 @@ from slackwater.planner.parts import PartSearch
 from slackwater.planner.sharing import share
 from slackwater.planner.simulation import Cost, Simulation
 from slackwater.planner.splitting import best_split, clustered
-from slackwater.planner.subplans import cut
+from slackwater.planner.subplans import Dag, cut
 
 Clusters = tuple[frozenset[Member], ...]
 
@@ -55,10 +55,10 @@ class Pieces:
     def _costs(self, relation: Relation) -> dict[int, Cost]:
         """By pace, what a relation costs that is computed by itself."""
         if relation not in self._alone:
-            dag = cut({"": relation}, sharing=False)
-            simulation = Simulation(dag, self.search.setting, self._ladder)
-            self.search.meet(dag)
-            self._alone[relation] = {k: _at(simulation, k) for k in self._ladder}
+            simulation = Simulation(_uncut(relation), self.search.setting, self._ladder)
+            moving = len(simulation.moving(simulation.dag.subplans[0]))
+            self._alone[relation] = {k: simulation.cost(0, [k] * moving) for k in self._ladder}
+            self.search.meet(simulation)
         return self._alone[relation]
 
     @property
@@ -67,12 +67,5 @@ class Pieces:
         return [k for k in LADDER if k < most] + [most]
 
 
-def _at(simulation: Simulation, pace: int) -> Cost:
-    """The cost of all subplans at one pace, which run as one."""
-    *below, root = (
-        simulation.cost(s.number, [pace] * len(simulation.moving(s)))
-        for s in simulation.dag.subplans
-    )
-    own = [*(c.steps_alone for c in below), root]
-    total, final = sum(c.total for c in own), sum(c.final for c in own)
-    return Cost(total, final, max((c.runs for c in own), default=0))
+def _uncut(relation: Relation) -> Dag:
+    return cut({"": relation}, blocking=False, sharing=False)

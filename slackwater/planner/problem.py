@@ -14,12 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
-from slackwater.algebra.expr import Expr, used_columns
-from slackwater.algebra.relation import Project, Relation, Scan
+from slackwater.algebra.expr import Expr
+from slackwater.algebra.relation import Relation
 from slackwater.errors import UserError
 from slackwater.planner.existing import Existing
 from slackwater.stats.amounts import Amount
 from slackwater.stats.cost import Model
+from slackwater.stats.reading import read_columns
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.sound import is_finite
 from slackwater.stats.turnover import Turnover
@@ -176,23 +177,6 @@ class Problem:
         updated = {s: a.updated for s, a in self.seen.items() if a.updated is not None}
         corrected = self.turnover.corrected(self.query, sources, self.known, updated)
         return Span(intervals, corrected)
-
-
-def read_columns(relations: Iterable[Relation]) -> dict[str, set[str]]:
-    """By source, the columns of which some relations read values."""
-    found: dict[str, set[str]] = {}
-
-    def reads(scan: Relation, places: Iterable[int]) -> None:
-        if isinstance(scan, Scan):
-            found.setdefault(scan.source, set()).update(scan.fields[i].name for i in places)
-
-    for relation in relations:
-        reads(relation, range(relation.width))
-        for node in relation.walk():
-            for below in node.inputs:
-                picked = isinstance(node, Project)
-                reads(below, used_columns(*node.exprs) if picked else range(below.width))
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ others for some of it, as long as that makes it shorter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from slackwater.planner.subplans import Path
+from slackwater.planner.subplans import Dag, Path
 
 if TYPE_CHECKING:
     from slackwater.planner.pace import Search
@@ -23,18 +23,34 @@ EVEN = ("subplans", "uniform")
 
 
 def at_least(search: Search, query: str) -> float:
-    """Less is out of reach: the shortest last run of each subplan, whatever the others do, and in
-    one run with the only one that reads it. Nothing is known so easily where one of its inputs may
-    be read more often than another."""
+    """Less is out of reach: the shortest last run of each subplan, whatever the others do, with as
+    many levels of those below inside of it as makes the whole shortest. Nothing is known so easily
+    where one of its inputs may be read more often than another."""
     if search.mode not in EVEN:
         return 0.0
-    played, least = search.simulation, 0.0
-    for own in search.dag.of(query):
-        costs = [played.cost(own.number, [k] * len(played.moving(own))) for k in search.ladder]
-        if search.only_reader[own.number] is not None:
-            costs = [cost.steps_alone for cost in costs]
-        least += min(cost.final for cost in costs)
-    return least
+    dag, least = search.dag, dict[int, float]()
+    for own in dag.of(query):  # those below come first
+        least[own.number] = min(
+            _shortest_final(search, own.number, inside) + sum(least[n] for n in below)
+            for inside, below in _levels(dag, own.number)
+        )
+    return sum(s for n, s in least.items() if dag.only_readers[n] is None)
+
+
+def _levels(dag: Dag, number: int) -> Iterator[tuple[frozenset[int], Sequence[int]]]:
+    """The subplans that may be inside of one, level by level, and those right below them."""
+    inside, below = frozenset[int](), dag.only_read[number]
+    yield inside, below
+    while below:
+        inside = inside.union(below)
+        below = tuple(child for n in below for child in dag.only_read[n])
+        yield inside, below
+
+
+def _shortest_final(search: Search, number: int, inside: frozenset[int]) -> float:
+    played = search.simulation
+    moving = len(played.moving(search.dag.subplans[number]))
+    return min(played.cost(number, [k] * moving, inside).final for k in search.ladder)
 
 
 def shortest(search: Search, query: str) -> Paces:

@@ -16,7 +16,7 @@ finds a row in its log as often as it has changed since the log was merged last,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,11 @@ from slackwater.planner.shown import Shown
 from slackwater.planner.subplans import Dag, Subplan, is_subplan, name_of, number_of
 from slackwater.planner.ways import METHODS, Sizes, Ways
 from slackwater.stats.cost import Model, Work
+from slackwater.stats.derived import Computed, Derived
 from slackwater.stats.rows import Change, Estimates, Rows
 from slackwater.stats.turnover import Turnover
-from slackwater.stats.values import Ignorance, Known, Values
+from slackwater.stats.values import Ignorance, Known
 from slackwater.tvr.references import Reference
-from slackwater.tvr.time import split
 
 RUN = {"cpu": 0.025, "latency": 0.03}
 """Seconds that a run takes besides its steps: to bind and plan, and to commit."""
@@ -66,14 +66,7 @@ class Cost:
     final: float  # seconds of the last run
     runs: int
     final_cpu: float = 0.0
-    run_total: float = 0.0  # of these, what runs take besides their steps
-    run_final: float = 0.0
     method: str = ""  # by which most of the runs go about it
-
-    @property
-    def steps_alone(self) -> Cost:
-        """Without what runs take besides their steps: for one that is run as a part of another."""
-        return replace(self, total=self.total - self.run_total, final=self.final - self.run_final)
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -81,8 +74,6 @@ class Cost:
             self.final + other.final,
             self.runs + other.runs,
             self.final_cpu + other.final_cpu,
-            self.run_total + other.run_total,
-            self.run_final + other.run_final,
             self.method,
         )
 
@@ -96,6 +87,18 @@ class Remembered:
 
     costs: dict[tuple[int, ...], Cost] = field(default_factory=dict)
     backlogs: dict[tuple[int, int], Cost] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A subplan, with others inside of it, of which the cost was asked."""
+
+    subplan: Subplan
+    remembered: Remembered
+
+
+Unit = tuple[int, frozenset[int]]
+"""A subplan by its number, and those inside of it."""
 
 
 def signature(dag: Dag, subplan: Subplan) -> object:
@@ -140,41 +143,55 @@ class Simulation:
         self.dag = dag
         self.setting = setting
         self.rungs = rungs  # paces that are likely to be asked for
+        self.asked: dict[Unit, Asked] = {}
+        self._inside: dict[Subplan, frozenset[int]] = {}
         self._moving: list[tuple[str, ...]] = []
         for subplan in dag.subplans:
             self._moving.append(tuple(name for name in subplan.inputs if self._moves(name)))
-        self._remembered = [setting.remembered(dag, subplan) for subplan in dag.subplans]
         self._flows: dict[tuple[int, bytes, bytes], Estimates] = {}
-        self._every_way: dict[int, Ways] = {}
-        self._built: dict[int, float] = {}
+        self._every_way: dict[Subplan, Ways] = {}
+        self._built: dict[Subplan, float] = {}
         self._shown = Shown(dag, setting.turnover, setting.known, self._flow, self._known)
         self._reads: dict[int, frozenset[str]] = {}
         self.evaluations = 0
 
     def moving(self, subplan: Subplan) -> tuple[str, ...]:
         """The inputs that change at all."""
-        return self._moving[subplan.number]
+        if subplan is self.dag.subplans[subplan.number]:
+            return self._moving[subplan.number]
+        return tuple(name for name in subplan.inputs if self._moves(name))
 
     def _moves(self, name: str) -> bool:
         if is_subplan(name):
             return bool(self._moving[number_of(name)])
         return self.setting.inflows[name].change.rows > 0
 
-    def cost(self, number: int, paces: Sequence[int]) -> Cost:
-        """Of a subplan whose moving inputs are flushed at some paces, in their order."""
-        costs, key = self._remembered[number].costs, tuple(paces)
+    def cost(self, number: int, paces: Sequence[int], inside: frozenset[int] = frozenset()) -> Cost:
+        """Of a subplan whose moving inputs are flushed at some paces, in their order; with others
+        inside of it, the inputs of all of them at one pace."""
+        asked = self._asked(number, inside)
+        costs, subplan = asked.remembered.costs, asked.subplan
+        key = (paces[0],) * len(self.moving(subplan)) if inside and paces else tuple(paces)
         if not self.setting.remembers:
             self._flows.clear()
-            return self._simulated(self.dag.subplans[number], [key])[0]
+            return self._simulated(subplan, [key])[0]
         if key not in costs:
-            asked = [key]
-            if len(set(paces)) == 1:  # one pace for all: then others like it will be asked for
-                likely = ((k,) * len(paces) for k in self.rungs if k != paces[0])
-                asked += [others for others in likely if others not in costs]
-            found = self._simulated(self.dag.subplans[number], asked)
-            for own, cost in zip(asked, found, strict=True):
+            others = [key]
+            if len(set(key)) == 1:  # one pace for all: then others like it will be asked for
+                likely = ((k,) * len(key) for k in self.rungs if k != key[0])
+                others += [own for own in likely if own not in costs]
+            found = self._simulated(subplan, others)
+            for own, cost in zip(others, found, strict=True):
                 costs.setdefault(own, cost)
         return costs[key]
+
+    def _asked(self, number: int, inside: frozenset[int]) -> Asked:
+        if (number, inside) not in self.asked:
+            subplan = self.dag.with_inside(number, inside)
+            remembered = self.setting.remembered(self.dag, subplan)
+            self.asked[number, inside] = Asked(subplan, remembered)
+            self._inside[subplan] = inside
+        return self.asked[number, inside]
 
     def _simulated(self, subplan: Subplan, asked: Sequence[tuple[int, ...]]) -> list[Cost]:
         """What a subplan costs at each of some paces, all of them in one pass."""
@@ -203,14 +220,11 @@ class Simulation:
 
     def _summed(self, runs: Runs, paid: Times) -> Cost:
         """What some runs take together, at their prices."""
-        run = self.setting.run
         return Cost(
             float((runs.cpu * paid).sum()),
             float(runs.latency[-1]),
             len(runs.cpu),
             float(runs.cpu[-1]),
-            run["cpu"] * float(paid.sum()),
-            run["latency"],
             runs.usual,
         )
 
@@ -229,13 +243,13 @@ class Simulation:
 
     def _building(self, subplan: Subplan) -> float:
         """Seconds to build the parts of joins over all that will have come."""
-        if subplan.number not in self._built:
+        if subplan not in self._built:
             whole = np.zeros(1), np.ones(1)
             sizes = self._sizes(subplan, dict.fromkeys(self.moving(subplan), whole))
             ways = self._ways(subplan)
             cpu, _, _ = self._cheapest([(HIGHER_ORDER, sizes.work(ways.building()), 0.0)])
-            self._built[subplan.number] = float(np.ravel(cpu)[0]) - self.setting.run["cpu"]
-        return self._built[subplan.number]
+            self._built[subplan] = float(np.ravel(cpu)[0]) - self.setting.run["cpu"]
+        return self._built[subplan]
 
     def _sources(self, number: int) -> frozenset[str]:
         """All that a subplan reads, through other subplans too, where prices depend on it."""
@@ -253,7 +267,7 @@ class Simulation:
             return NOTHING
         if not self.setting.remembers:
             return self._backlog(child, runs, pace)
-        known = self._remembered[child].backlogs
+        known = self._asked(child, frozenset()).remembered.backlogs
         if (runs, pace) not in known:
             known[runs, pace] = self._backlog(child, runs, pace)
         return known[runs, pace]
@@ -305,22 +319,27 @@ class Simulation:
 
     def _known(self, between: Mapping[str, tuple[Times, Times]]) -> Known:
         """What is known of values, also in the columns of subplans that are read."""
-        below = {
-            name: (self._estimates(number_of(name), *times), self._relation(name))
-            for name, times in between.items()
-            if is_subplan(name)
-        }
-        return _OfSubplans(self.setting.known, below) if below else self.setting.known
+        names = frozenset(filter(is_subplan, between))
+
+        def find(name: str) -> Computed | None:
+            if name not in names:
+                return None
+            estimates = self._estimates(number_of(name), *between[name])
+            relation = self._relation(name)
+            places = {field.name: place for place, field in enumerate(relation.schema)}
+            return Computed(relation, places, estimates.domain, is_state=False)
+
+        return Derived(self.setting.known, find) if names else self.setting.known
 
     # -- seconds
 
     def _ways(self, subplan: Subplan) -> Ways:
-        if subplan.number not in self._every_way:
+        if subplan not in self._every_way:
             references = self.setting.references
             allowed = self.setting.methods
             ways = Ways(subplan, self._changing, references, self._may_keep, allowed)
-            self._every_way[subplan.number] = ways
-        return self._every_way[subplan.number]
+            self._every_way[subplan] = ways
+        return self._every_way[subplan]
 
     def _may_keep(self, node: Relation) -> bool:
         """Is there room for a state?"""
@@ -353,7 +372,13 @@ class Simulation:
         """Of what a subplan reads and keeps, in runs between some times."""
         flows = {name: self._flow(name, *times) for name, times in between.items()}
         still = {n: self._still(n) for n in subplan.inputs if n not in flows}
-        return Sizes(self._ways(subplan), {**flows, **still}, self._known(between))
+        sizes = Sizes(self._ways(subplan), {**flows, **still}, self._known(between))
+        if self.setting.turnover.seen:
+            inside = self._inside.get(subplan, frozenset())
+            for child in (c for c in inside if self._moving[c]):
+                own = self.dag.with_inside(child, inside).relation
+                sizes.tell(own, self._flow(name_of(child), *next(iter(between.values()))))
+        return sizes
 
     def _usual(
         self, subplan: Subplan, sizes: Sizes, group: Moving, even: bool
@@ -401,22 +426,3 @@ class Simulation:
             rows = self._flow(name, nothing, nothing)
             return Rows(float(np.ravel(rows.before)[0]))
         return Rows(self.setting.inflows[name].rows)
-
-
-@dataclass(frozen=True)
-class _OfSubplans:
-    """What is known of sources, and how many values the columns of subplans take."""
-
-    known: Known
-    below: Mapping[str, tuple[Estimates, Relation]]
-
-    def values(self, source: str, column: str) -> Values | None:
-        name, _ = split(source)
-        if name not in self.below:
-            return self.known.values(source, column)
-        estimates, relation = self.below[name]
-        place = next((i for i, f in enumerate(relation.schema) if f.name == column), None)
-        return None if place is None else Values(estimates.domain.column(relation, place))
-
-    def selectivity(self, node: Relation) -> float | None:
-        return self.known.selectivity(node)

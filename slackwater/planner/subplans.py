@@ -121,6 +121,36 @@ class Dag:
         """A relation over subplans, over sources alone."""
         return _whole(node, self._expanded)
 
+    def with_inside(self, number: int, inside: Collection[int]) -> Subplan:
+        """A subplan with some others in it, which it reads, or which those read."""
+
+        def put_in(node: Relation) -> Relation:
+            if isinstance(node, Scan) and is_subplan(node.source):
+                below = number_of(node.source)
+                if below in inside:
+                    return self.with_inside(below, inside).relation
+            return node
+
+        own = self.subplans[number]
+        return Subplan(number, own.relation.rewrite(put_in), own.queries) if inside else own
+
+    @cached_property
+    def only_readers(self) -> tuple[int | None, ...]:
+        """By number, the subplan that reads it, if that is all."""
+        roots = set(self.roots.values())
+        return tuple(
+            readers[0] if len(readers) == 1 and number not in roots else None
+            for number, readers in enumerate(self.parents)
+        )
+
+    @cached_property
+    def only_read(self) -> tuple[tuple[int, ...], ...]:
+        """By number, the subplans that nothing else reads."""
+        return tuple(
+            tuple(c for c in subplan.children if self.only_readers[c] == subplan.number)
+            for subplan in self.subplans
+        )
+
     @cached_property
     def _expanded(self) -> list[Relation]:
         found: list[Relation] = []

@@ -16,6 +16,7 @@ from slackwater.planner.choice import FULL, HIGHER_ORDER, IM2, INCREMENTAL, OJV,
 from slackwater.planner.subplans import Subplan
 from slackwater.stats.amounts import least
 from slackwater.stats.cost import Work, step_work
+from slackwater.stats.derived import Computed, Derived
 from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.values import Known
 from slackwater.tvr import zset
@@ -32,6 +33,7 @@ from slackwater.tvr.maintenance import (
 from slackwater.tvr.methods.higher_order import around, spread
 from slackwater.tvr.prune import prune
 from slackwater.tvr.references import Reference
+from slackwater.tvr.states import State
 from slackwater.tvr.time import CHANGE, NEW, OLD, reads, split
 
 METHODS = (INCREMENTAL, OJV, IM2, FULL, PLAIN, HIGHER_ORDER)
@@ -158,10 +160,10 @@ class Ways:
         return [state.initial(full) for state in self.joined.kept if state.id not in there]
 
     @cached_property
-    def kept(self) -> Mapping[str, Relation]:
+    def states(self) -> Mapping[str, State]:
         """What is kept, by id."""
         plans = (self.plan, self.joined or self.plan)
-        return {state.id: state.node for plan in plans for state in plan.states.values()}
+        return {state.id: state for plan in plans for state in plan.states.values()}
 
     def _once(self, key: object, make: Callable[[], list[Relation]]) -> Outputs:
         if key not in self._found:
@@ -177,7 +179,15 @@ class Sizes:
         self._ways = ways
         self._flows = flows
         self._rows: dict[str, Rows] = {}
-        self._estimates = Estimates(self._rows, known)
+        self._estimates = Estimates(self._rows, Derived(known, self._computed))
+
+    def _computed(self, id: str) -> Computed | None:
+        state = self._ways.states.get(id)
+        return None if state is None else Computed(state.node, state.places, self._query.domain)
+
+    def tell(self, node: Relation, rows: Rows) -> None:
+        """Know the rows of an operator, whatever is estimated of them."""
+        self._query.tell(node, rows)
 
     def work(self, outputs: Sequence[Relation]) -> Work:
         """What some statements take, in one step."""
@@ -189,7 +199,7 @@ class Sizes:
     def _of(self, source: str) -> Rows:
         id, time = split(source)
         is_state = id not in self._flows
-        rows = self._query.of(self._ways.kept[id]) if is_state else self._flows[id]
+        rows = self._query.of(self._ways.states[id].node) if is_state else self._flows[id]
         if time == CHANGE:
             changed = rows.change.rows
             return Rows(least(changed, rows.before + rows.after) if is_state else changed)

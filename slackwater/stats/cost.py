@@ -28,7 +28,8 @@ from slackwater.algebra.relation import (
     TopK,
     Window,
 )
-from slackwater.stats.amounts import most
+from slackwater.stats.amounts import least, most
+from slackwater.stats.reading import columns_read
 from slackwater.stats.sound import MOST, is_finite, sound
 from slackwater.tvr.restrict import equi_keys
 
@@ -53,7 +54,7 @@ class Work:
 
     steps: float = 0.0  # statements
     operators: float = 0.0  # operators in them, which are planned and set up
-    scanned: float = 0.0  # values read from storage
+    scanned: float = 0.0  # values read from storage, of columns that are used
     streamed: float = 0.0  # rows that pass an operator
     hashed: float = 0.0  # rows put into a hash table, or looked up in one
     paired: float = 0.0  # pairs of rows that a join without equality tries
@@ -118,13 +119,29 @@ def step_work(outputs: Iterable[Relation], rows: Count, merged: Merged = nothing
     """What it takes to compute some relations in one step and to write them; what they have in
     common is computed once. `merged` are rows that have to be added up before they are read."""
     outputs = tuple(outputs)
+    return Work(steps=1.0) + work_of(outputs, outputs, rows, merged)
+
+
+def work_of(
+    relations: Iterable[Relation],
+    written: Iterable[Relation],
+    rows: Count,
+    merged: Merged = nothing,
+    is_given: Callable[[Scan], bool] = lambda scan: False,
+) -> Work:
+    """What it takes to compute relations, and to write some of them; what is given is not read."""
+    written = tuple(written)
+    computed = (*relations, *written)
+    read = columns_read(computed)
     totals = dict.fromkeys(KINDS, 0.0)
-    totals["steps"] = 1.0
-    totals["written"] = sum(rows(output) * output.width for output in outputs)
-    for node in {n for o in outputs for n in o.walk()}:
-        totals["operators"] += 1.0
+    totals["written"] = sum(rows(output) * output.width for output in written)
+    for node in {n for relation in computed for n in relation.walk()}:
         if isinstance(node, Scan):
+            if is_given(node):
+                continue
             totals["hashed"] += merged(node)
+            totals["scanned"] += rows(node) * read[node.source]
+        totals["operators"] += 1.0
         for kind, amount in operator_work(node, rows):
             totals[kind] += amount
     return Work(**totals)
@@ -135,13 +152,16 @@ def operator_work(node: Relation, rows: Count) -> Iterator[tuple[str, float]]:
     below = sum(rows(child) for child in node.inputs)
     match node:
         case Scan():
-            yield "scanned", rows(node) * node.width
+            return
         case Join() if not equi_keys(node):
             yield "paired", rows(node.left) * rows(node.right)
             yield "streamed", rows(node)
         case Join() | Aggregate() | Bag() | Distinct() | SetOp():
             yield "hashed", below
             yield "streamed", rows(node)
+        case TopK(_, _, limit, offset) if limit is not None:  # each is compared with those kept
+            yield "streamed", below
+            yield "sorted", below * np.log2(most(2.0, least(below, float(limit + offset))))
         case Window() | Sort() | TopK():
             yield "streamed", below
             yield "sorted", below * np.log2(most(2.0, below))

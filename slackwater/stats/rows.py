@@ -223,7 +223,10 @@ def _(node: Aggregate, own: Estimates) -> Rows:
     if not node.keys:
         return Rows(1.0, Change(updates=least(1.0, below.change.rows)))
     below = _rekeyed(below, _moved(own, node.input, used_columns(*node.keys)))
-    found = groups(below, own.domain.possible(node.input, node.keys))
+    values = own.domain.possible(node.input, node.keys)
+    if own.domain.are_all_there(node.input, node.keys) and not is_any(below.change.rows):
+        return Rows(least(values, below.before))
+    found = groups(below, values)
     return found if node.aggs else _without_updates(found)
 
 

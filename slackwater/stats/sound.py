@@ -98,7 +98,8 @@ def sound_values(said: Values) -> Values | None:
     nulls, low, high = _share(said.nulls), said.low, said.high
     if not (_is_end(low) and _is_end(high) and low <= high):  # type: ignore[operator]
         low = high = None
-    return type(said)(sound(distinct, 1.0), 0.0 if nulls is None else nulls, low, high)
+    known = sound(distinct, 1.0), 0.0 if nulls is None else nulls
+    return type(said)(*known, low, high, said.all_there)
 
 
 def _is_end(value: Any) -> bool:

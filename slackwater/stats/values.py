@@ -37,12 +37,14 @@ from slackwater.stats.amounts import least, most
 from slackwater.stats.chance import Normal, of_average, of_count, of_sum
 from slackwater.stats.sound import MOST_VALUES, Sound
 from slackwater.tvr.restrict import equal_sides
-from slackwater.types import BOOLEAN
+from slackwater.types import BOOLEAN, WEIGHT
 
 GUESSED_DISTINCT = 0.8
 """The power of the row count that stands for the distinct values of a column not known."""
 RANGE, LIKE, IS_NULL, OTHER = 1 / 3, 0.1, 0.05, 0.25
 """The share of rows that a predicate keeps when nothing is known of its values."""
+PRESENT = 0.99
+"""Of groups that partial sums are kept of, those that have rows."""
 
 Count = Callable[[Relation], float]
 """The rows of a relation."""
@@ -56,6 +58,7 @@ class Values:
     nulls: float = 0.0  # the share of rows
     low: float | None = None  # of numbers, and of days as their number since 1970
     high: float | None = None
+    all_there: bool = False  # is each of them in the rows at hand, however many these are?
 
 
 class Known(Protocol):
@@ -144,9 +147,17 @@ def uncast(expr: Expr) -> Expr:
     return expr
 
 
+def _plain(expr: Expr) -> Expr:
+    """Without casts, and without the constant that stands for NULL."""
+    expr = uncast(expr)
+    if isinstance(expr, Call) and expr.name == "coalesce" and isinstance(expr.args[-1], Literal):
+        return _plain(expr.args[0]) if len(expr.args) == 2 else expr
+    return expr
+
+
 def aggregated(node: Relation, expr: Expr) -> tuple[Aggregate, AggCall] | None:
     """The groups, and what is computed of each, that an expression over a relation's row is."""
-    while isinstance(expr := uncast(expr), Column):
+    while isinstance(expr := _plain(expr), Column):
         if isinstance(node, Aggregate):
             place = expr.index - len(node.keys)
             return (node, node.aggs[place]) if node.keys and place >= 0 else None
@@ -155,6 +166,14 @@ def aggregated(node: Relation, expr: Expr) -> tuple[Aggregate, AggCall] | None:
             return None
         node, expr = found
     return None
+
+
+def _counts_stored_rows(node: Relation, expr: Expr) -> bool:
+    """Is it how many rows groups have, by the weights of stored partial sums?"""
+    match aggregated(node, expr):
+        case (Aggregate(Scan() as stored), AggCall(_, _, "sum", (Column(_, _, place),))):
+            return stored.fields[place].name == WEIGHT
+    return False
 
 
 @dataclass(frozen=True)
@@ -176,6 +195,13 @@ class Domain:
         for expr in dict.fromkeys(exprs):
             found *= self._of(node, expr)
         return least(found, MOST_VALUES)
+
+    def are_all_there(self, node: Relation, exprs: Sequence[Expr]) -> bool:
+        """Are all values of some expressions in the rows at hand, as in the sums of groups?"""
+        if not isinstance(node, Scan):
+            return False
+        stored = [self._stored(node, e) for e in exprs]
+        return all(known is not None and known.all_there for known in stored)
 
     def distinct(self, node: Relation, exprs: Sequence[Expr]) -> float:
         """The different values of some expressions together, at least one."""
@@ -331,6 +357,8 @@ class Domain:
         if isinstance(left, Literal):
             left, right, name = right, left, name.translate(str.maketrans("<>", "><"))
         known, bound = self._stored(node, left), number(right)
+        if bound == 0 and _counts_stored_rows(node, left):
+            return 1 - PRESENT if "<" in name else PRESENT
         if bound is not None and (found := self._by_chance(node, left)) is not None:
             above = found.above(bound)
             return 1 - above if "<" in name else above

@@ -10,9 +10,10 @@ from slackwater.algebra.relation import Relation, Scan
 from slackwater.catalog.model import Table
 from slackwater.engine.telling import MOST
 from slackwater.planner.choice import ENGINES, FULL, PLAIN, Candidate, remembered_as
-from slackwater.planner.costs import columns_read
 from slackwater.planner.placement import not_local
 from slackwater.stats.cost import MEASURES, Work, step_work
+from slackwater.stats.derived import Computed, Derived
+from slackwater.stats.reading import columns_read
 from slackwater.stats.recall import Expected
 from slackwater.stats.rows import Estimates, Rows
 from slackwater.stats.turnover import Turnover, result
@@ -63,7 +64,7 @@ class Costing:
         self._rows: dict[str, Rows] = {}
         self._known = known
         self._turnover = turnover
-        self._estimates = Estimates(self._rows, known)
+        self._estimates = Estimates(self._rows, Derived(known, self._computed))
 
     def by_changes(self, method: str, way: Following, impossible: Sequence[str] = ()) -> Effort:
         """Following changes."""
@@ -151,6 +152,14 @@ class Costing:
             yield "NOT_PORTABLE"
 
     # -- rows
+
+    def _computed(self, id: str) -> Computed | None:
+        """What a state is computed as."""
+        state = self._states.get(id)
+        if state is None:
+            return None
+        self._measure(state.node)
+        return Computed(state.node, state.places, self._estimates.domain)
 
     def _work(self, outputs: Sequence[Relation]) -> Work:
         """Of one step."""

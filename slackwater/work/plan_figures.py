@@ -76,6 +76,7 @@ def _goal(goal: Expectation | None) -> tuple[float | None, bool, float | None]:
 def _piece(world: World, paced: Paced, subplan: Subplan) -> Piece:
     found = paced.found
     cost = paced.search.cost(subplan.number, found.paces)
+    run_with = paced.search.run_with(subplan.number, found.paces)
     inputs = {
         name if is_subplan(name) else world.snapshot.get(name).name: found.paces.get(
             (subplan.number, name), 1
@@ -88,8 +89,9 @@ def _piece(world: World, paced: Paced, subplan: Subplan) -> Piece:
         inputs,
         found.pace_of(subplan.number),
         tuple(sorted(subplan.queries)),
-        cost.method,
+        paced.search.cost(run_with, found.paces).method,
         subplan.number in paced.forms.places,
         cost.final,
         cost.total,
+        None if run_with == subplan.number else f"#{run_with}",
     )

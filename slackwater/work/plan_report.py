@@ -60,6 +60,7 @@ class Piece:
     is_part: bool  # kept by itself; others are computed with the view
     final_seconds: float
     cpu_seconds: float
+    run_with: str | None = None  # the piece that it is computed with, whose figures count for both
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ from slackwater.engine.sources import Log, Made, Source, Stored
 from slackwater.errors import StateError
 from slackwater.planner.existing import Existing
 from slackwater.planner.plan import Plan
-from slackwater.planner.problem import Arrival, Problem, read_columns
+from slackwater.planner.problem import Arrival, Problem
 from slackwater.planner.replanning import Actual, replanned
 from slackwater.planner.runs import RunSteps, Saved, read_at, rows_at
 from slackwater.planner.steps import Output, Spread, StepReport, WriteSegments
+from slackwater.stats.reading import read_columns
 from slackwater.stats.rows import Change
 from slackwater.tvr import zset
 from slackwater.tvr.memo import ROWS

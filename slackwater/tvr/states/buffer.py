@@ -8,7 +8,7 @@ says that the whole input is in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,11 @@ class BufferState:
         given = self.node.input.schema
         fields = tuple(Field(f"c{i}", f.type, True) for i, f in enumerate(given))
         return (*fields, Field(END, BIGINT, False))
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Where its columns are among those of the operator."""
+        return {f.name: i for i, f in enumerate(self.schema[: self.node.width])}
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ where computing the old rows again costs as much as computing the new ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,11 @@ class RowState:
         fields = self.node.schema
         names = self.names or tuple(f"c{i}" for i in range(len(fields)))
         return tuple(Field(n, f.type, f.nullable) for n, f in zip(names, fields, strict=True))
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Where its columns are among those of the operator."""
+        return {f.name: i for i, f in enumerate(self.schema[: self.node.width])}
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ their type at the end, where an overflow shows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -87,6 +87,11 @@ class SumState:
         keys = [Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(self.node.keys)]
         sums = [Field(f"s{i}", p.type, False) for i, p in enumerate(self.partials)]
         return (*keys, *sums)
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Where its columns are among those of the aggregate: the keys."""
+        return {f"k{i}": i for i in range(self.count)}
 
     @property
     def name(self) -> str:
