@@ -166,7 +166,7 @@ def test_what_arrives_while_it_is_cheap_is_cheaper() -> None:
 
 @pytest.mark.parametrize("pace", [1, 10])
 def test_subplans_that_always_run_with_their_reader_are_a_part_of_it(pace: int) -> None:
-    """As a refresh does: one run, what is below is not written, and the only run needs no states."""
+    """As a refresh does: one run, what is below is not written; the only run needs no states."""
     search = Search(simulation({"q": ABOVE_AVERAGE}, sharing=False), {})
     whole = simulation({"q": ABOVE_AVERAGE}, sharing=False, blocking=False)
     paces = dict.fromkeys(search.paths, pace)

@@ -178,6 +178,10 @@ def shift(expr: Any, by: int) -> Any:
 
 def remap(expr: Any, place: Callable[[int], int]) -> Any:
     """The expression with every column index sent through `place`."""
+    if isinstance(expr, Column):  # as most are
+        return _column(expr.type, expr.nullable, place(expr.index))
+    if all(place(i) == i for i in expr.places):
+        return expr
 
     def moved(e: Expr) -> Expr | None:
         return _column(e.type, e.nullable, place(e.index)) if isinstance(e, Column) else None
@@ -187,6 +191,10 @@ def remap(expr: Any, place: Callable[[int], int]) -> Any:
 
 def substitute(expr: Any, values: tuple[Expr, ...]) -> Any:
     """The expression with column i replaced by `values[i]`."""
+    if isinstance(expr, Column):
+        return values[expr.index]
+    if not expr.places:
+        return expr
     return transform(expr, lambda e: values[e.index] if isinstance(e, Column) else None)
 
 
