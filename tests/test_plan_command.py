@@ -393,10 +393,10 @@ def test_a_point_of_the_curve_is_the_plan_for_that_goal(
     monkeypatch.setitem(RUN, "latency", 2e-4)
     told = db.plan(simulate=True, supposing=[_goals(0.5, budget)]).simulation
     assert told is not None
-    sharing = []
+    planned_so = []
     for i, share in enumerate(SHARES[:4]):
         rhythm = db.plan(supposing=[_goals(share, budget)]).rhythms[1]
-        sharing.append([piece.views for piece in rhythm.pieces])
+        planned_so.append(tuple((piece.views, piece.pace) for piece in rhythm.pieces))
         point = told[1].together.points[i]
         assert point.share == share
         assert point.cpu_seconds == pytest.approx(rhythm.cpu_seconds)
@@ -405,7 +405,7 @@ def test_a_point_of_the_curve_is_the_plan_for_that_goal(
             assert curve.view == view.view
             assert curve.points[i].cpu_seconds == pytest.approx(view.cpu_seconds)
             assert curve.points[i].final_seconds == pytest.approx(view.final_seconds)
-    assert [("above", "above_later") in own for own in (sharing[0], sharing[-1])] == [True, False]
+    assert len(set(planned_so)) > 1  # not one plan for all of them
 
 
 def _goals(share: float, more: str) -> str:

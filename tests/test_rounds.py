@@ -79,16 +79,7 @@ def test_paces_do_not_rest_on_states_for_which_there_is_no_room(text: str) -> No
     search, found = found_within({"q": text}, q=0.0)
     assert search.simulation.setting.dropped
     assert kept_bytes(search, "q") == 0.0
-    at_same = {
-        s.number: [
-            plain.paces[p]
-            for p in search.simulation.dag.subplans[s.number].paths
-            if p in plain.paces
-        ]
-        for s in search.dag.subplans
-    }
-    total = sum(search.simulation.cost(n, paces).total for n, paces in at_same.items())
-    assert total > plain.total  # what those paces really cost
+    assert search.total(plain.paces) > plain.total  # what those paces really cost
     assert found.wanted == pytest.approx(plain.wanted)
 
 
@@ -106,22 +97,17 @@ def test_the_states_that_are_kept_have_room(share: float) -> None:
 def test_the_states_chosen_at_some_paces_are_the_best_that_fit() -> None:
     """Against all subsets of what may be kept."""
     whole, found = found_within({"q": ABOVE_AVERAGE})
-    numbers = [s.number for s in whole.dag.subplans]
+    units = whole.units(found.paces)
     sizes = {
         state: bytes_of(*size)
-        for n in numbers
-        for state, size in whole.simulation.states(n).items()
+        for unit in units.items()
+        for state, size in whole.simulation.states(*unit).items()
     }
 
     def total(kept: frozenset[str]) -> float:
         own = replace(whole.simulation.setting, dropped=frozenset(sizes) - kept, _costs={})
         simulation = Simulation(whole.dag, own)
-        return sum(
-            simulation.cost(
-                n, [found.paces[n, name] for name in simulation.moving(whole.dag.subplans[n])]
-            ).total
-            for n in numbers
-        )
+        return Search(simulation, {}).total(found.paces)
 
     subsets = [
         frozenset(chosen)

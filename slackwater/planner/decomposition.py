@@ -51,13 +51,15 @@ class Decomposition:
 
     def __post_init__(self) -> None:
         self.ordered = in_one_order(self.queries)
-        alone = Simulation(cut(self.ordered, sharing=False), self.setting, LADDER)
+        alone = Simulation(cut(self.queries, sharing=False), self.setting, LADDER)
         batch = Search(alone, {}, self.mode, self.most).batch().final
         self._search = PartSearch(
             self.setting, _in_seconds(self.goals, batch), self.mode, self.most
         )
         self._pieces = Pieces(self._search, batch, self.every_split)
-        self._families = [Family(f, self._search, self._pieces) for f in families(self.ordered)]
+        self._families = [
+            Family(own, self.queries, self._search, self._pieces) for own in families(self.ordered)
+        ]
 
     # -- the whole
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from slackwater.algebra.relation import Relation
-from slackwater.planner.alike import Group, Member, groups, shared
+from slackwater.planner.alike import Group, Member, Sharing, groups, shared
 from slackwater.planner.parts import PartSearch, Shared
 from slackwater.planner.pieces import Clusters, Pieces
-from slackwater.planner.subplans import cut, united
+from slackwater.planner.subplans import Dag, cut, united
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,15 @@ class Splits:
 class Family:
     """Queries that may share, and what was found of the ways in which they do."""
 
-    def __init__(self, queries: Mapping[str, Relation], search: PartSearch, pieces: Pieces) -> None:
+    def __init__(
+        self,
+        queries: Mapping[str, Relation],
+        as_written: Mapping[str, Relation],
+        search: PartSearch,
+        pieces: Pieces,
+    ) -> None:
         self.queries = queries
+        self._as_written = as_written
         self.groups = groups(queries)
         self.effort = 0.0
         self._search = search
@@ -95,7 +102,7 @@ class Family:
     def _split_as(self, made: Splits) -> Shared:
         first = [g.likeness for g in self.groups if g.likeness in made.first]
         sharing = shared(self.queries, made.split, first)
-        return self._search.shared(sharing, cut(sharing.queries, at=sharing.pieces))
+        return self._search.shared(sharing, self._cut(sharing.queries, sharing))
 
     def partitioned(self, sets: Iterable[Collection[str]]) -> Shared:
         """Queries share all that they can with those of their own set, and nothing with others."""
@@ -113,8 +120,24 @@ class Family:
             return list(found.values())
 
         sharing = shared(self.queries, split)
-        apart = [{q: sharing.queries[q] for q in own} for own in sets]
-        return self._search.shared(sharing, united([cut(own, at=sharing.pieces) for own in apart]))
+        return self._search.shared(sharing, united([self._cut(own, sharing) for own in sets]))
+
+    def _cut(self, queries: Collection[str], sharing: Sharing) -> Dag:
+        """Some queries that share with nobody else. Of these, one that shares nothing joins in the
+        order that it has, and not in that of others."""
+        whole = {query: sharing.queries[query] for query in queries}
+        found = cut(whole, at=sharing.pieces)
+        alone = [
+            query
+            for query, relation in whole.items()
+            if sharing.pieces.isdisjoint(relation.walk())
+            and all(len(subplan.queries) == 1 for subplan in found.of(query))
+        ]
+        if not alone:
+            return found
+        rest = {query: relation for query, relation in whole.items() if query not in alone}
+        apart = [cut({query: self._as_written[query]}) for query in alone]
+        return united([cut(rest, at=sharing.pieces), *apart])
 
     def _once(self, key: object, make: Callable[[], Shared]) -> Shared:
         if key not in self._found:

@@ -223,6 +223,11 @@ class Search:
         own = [c for c in self.dag.only_read[number] if self._is_inside(c, paces)]
         return frozenset(own).union(*(self._inside(c, paces) for c in own))
 
+    def units(self, paces: Paces) -> dict[int, frozenset[int]]:
+        """The subplans that are no part of another, each with those inside of it."""
+        numbers = (subplan.number for subplan in self.dag.subplans)
+        return {n: self._inside(n, paces) for n in numbers if not self._is_inside(n, paces)}
+
     def run_with(self, number: int, paces: Paces) -> int:
         """The subplan that one is a part of; itself, if it is none."""
         while self._is_inside(number, paces):

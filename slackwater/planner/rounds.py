@@ -71,7 +71,7 @@ def _dropped(search: Search, found: Found, budgets: Budgets) -> States:
     gone: set[str] = set()
     for subplan in search.dag.subplans:
         for query in subplan.queries & kept.keys():
-            gone |= choices.states(subplan).keys() - kept[query]
+            gone |= choices.every_state(subplan) - kept[query]
     return frozenset(gone)
 
 
@@ -84,24 +84,31 @@ class _Choices:
         self._budgets = budgets
         self._setting = replace(search.simulation.setting, dropped=frozenset(), _costs={})
         self._whole = Simulation(self._dag, self._setting)
-        self._limited = [s for s in self._dag.subplans if s.queries & budgets.bytes.keys()]
+        self._units = search.units(found.paces)
+        own = (self._dag.subplans[number] for number in self._units)
+        self.limited = [s for s in own if s.queries & budgets.bytes.keys()]
         self._subsets = {
-            s.number: list(_subsets(self.states(s), self._usual(s))) for s in self._limited
+            s.number: list(_subsets(self.states(s), self._usual(s))) for s in self.limited
         }
         self._costs = self._priced()
 
     def states(self, subplan: Subplan) -> dict[str, float]:
-        """What it may keep, with the bytes that each state takes."""
+        """What it and those inside of it may keep, with the bytes that each state takes."""
         bytes_of = self._budgets.bytes_of
-        found = self._whole.states(subplan.number)
+        found = self._whole.states(subplan.number, self._units[subplan.number])
         return {s: bytes_of(rows, width) for s, (rows, width) in found.items()}
 
+    def every_state(self, subplan: Subplan) -> States:
+        """What it may keep, also by itself, where it is a part of another at these paces."""
+        alone = self._whole.states(subplan.number)
+        return States(alone).union(self.states(subplan) if subplan in self.limited else ())
+
     def _usual(self, subplan: Subplan) -> States:
-        return self._whole.usual_states(subplan.number)
+        return self._whole.usual_states(subplan.number, self._units[subplan.number])
 
     def _priced(self) -> dict[int, dict[States, Cost]]:
         """By subplan and what is kept of it; one simulation tells one subset of each."""
-        costs: dict[int, dict[States, Cost]] = {s.number: {} for s in self._limited}
+        costs: dict[int, dict[States, Cost]] = {s.number: {} for s in self.limited}
         for i in range(max(map(len, self._subsets.values()), default=0)):
             own = {n: subsets[i] for n, subsets in self._subsets.items() if i < len(subsets)}
             gone = (self.states(self._dag.subplans[n]).keys() - own[n] for n in own)
@@ -109,14 +116,15 @@ class _Choices:
             simulation = Simulation(self._dag, setting)
             for n, kept in own.items():
                 moving = simulation.moving(self._dag.subplans[n])
-                costs[n][kept] = simulation.cost(n, [self._found.paces[n, name] for name in moving])
+                paces = [self._found.paces[n, name] for name in moving]
+                costs[n][kept] = simulation.cost(n, paces, self._units[n])
         return costs
 
     def kept(self, query: str) -> States:
         """The states that are best for a query within its budget: those with which all runs take
         least, of those with which its goal is met. What a second of its last run is worth goes up
         until it is, or no more is to be had."""
-        own = [s for s in self._limited if query in s.queries]
+        own = [s for s in self.limited if query in s.queries]
         sizes = {
             state: Kept(size / len(s.queries))
             for s in own

@@ -346,21 +346,25 @@ class Simulation:
         dropped = self.setting.dropped
         return not dropped or self.dag.over_sources(node).digest() not in dropped
 
-    def states(self, number: int) -> dict[str, tuple[float, int]]:
-        """What a subplan may keep, by signature over the sources: rows and columns."""
-        ways = self._ways(self.dag.subplans[number])
-        sizes = self._estimates(number, np.zeros(1), np.ones(1))
+    def states(
+        self, number: int, inside: frozenset[int] = frozenset()
+    ) -> dict[str, tuple[float, int]]:
+        """What a subplan may keep, with others inside of it, by signature over the sources: rows
+        and columns."""
+        subplan = self._asked(number, inside).subplan
+        ways, whole = self._ways(subplan), (np.zeros(1), np.ones(1))
+        sizes = self._sizes(subplan, dict.fromkeys(self.moving(subplan), whole))
         return {
             self.dag.over_sources(state.node).digest(): (
-                float(np.ravel(sizes.of(state.node).after)[0]),
+                float(np.ravel(sizes.kept(state.node).after)[0]),
                 len(state.schema),
             )
             for state in (*ways.plan.kept, *(ways.joined.kept if ways.joined else ()))
         }
 
-    def usual_states(self, number: int) -> frozenset[str]:
+    def usual_states(self, number: int, inside: frozenset[int] = frozenset()) -> frozenset[str]:
         """Of these, those that a subplan keeps without parts of joins."""
-        kept = self._ways(self.dag.subplans[number]).plan.kept
+        kept = self._ways(self._asked(number, inside).subplan).plan.kept
         return frozenset(self.dag.over_sources(state.node).digest() for state in kept)
 
     def _changing(self, name: str) -> float:

@@ -189,6 +189,10 @@ class Sizes:
         """Know the rows of an operator, whatever is estimated of them."""
         self._query.tell(node, rows)
 
+    def kept(self, node: Relation) -> Rows:
+        """The rows of an operator that may be kept."""
+        return self._query.of(node)
+
     def work(self, outputs: Sequence[Relation]) -> Work:
         """What some statements take, in one step."""
         for output in outputs:
@@ -199,7 +203,7 @@ class Sizes:
     def _of(self, source: str) -> Rows:
         id, time = split(source)
         is_state = id not in self._flows
-        rows = self._query.of(self._ways.states[id].node) if is_state else self._flows[id]
+        rows = self.kept(self._ways.states[id].node) if is_state else self._flows[id]
         if time == CHANGE:
             changed = rows.change.rows
             return Rows(least(changed, rows.before + rows.after) if is_state else changed)

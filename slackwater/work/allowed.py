@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 from slackwater.algebra.relation import Relation
 from slackwater.catalog.model import View
-from slackwater.planner.alike import in_one_order
 from slackwater.planner.pace import Search
 from slackwater.planner.simulation import Inflow, Setting, Simulation
 from slackwater.planner.subplans import cut
@@ -45,7 +44,7 @@ def allowed_seconds(world: World, view: View, rows: Rows | None = None) -> float
 
 def batch(world: World, view: View, rows: Rows | None = None) -> float:
     """Seconds of a view's batch work: what a plan with everything at pace one comes to, if nothing
-    was there before and nobody shares. Joins have the order in which views are put side by side."""
+    was there before and nobody shares."""
     query = _over_tables(world, view)
     there = {scan.source: _rows(world, scan.source, rows or {}) for scan in query.scans()}
     arriving = {source: Inflow(0.0, Change(inserts=max(1.0, n))) for source, n in there.items()}
@@ -54,10 +53,9 @@ def batch(world: World, view: View, rows: Rows | None = None) -> float:
 
 def one_run(world: World, query: Relation, inflows: Mapping[str, Inflow]) -> float:
     """Seconds until a result that waited for all that came."""
-    queries = in_one_order({"": query})
     house = world.house
     model, known = house.experience.of("").model, house.profiling.known()
-    simulation = Simulation(cut(queries), Setting(inflows, model, engines(house), known))
+    simulation = Simulation(cut({"": query}), Setting(inflows, model, engines(house), known))
     return Search(simulation, {}, most=1).batch().final[""]
 
 
