@@ -166,9 +166,10 @@ def test_a_part_tells_plans_in_which_it_is_cut_out_again(
         monkeypatch.setitem(simulation.RUN, measure, 0.0)
     for hour in range(6):
         clock.wait(datetime(2026, 1, 5, hour, 30, tzinfo=UTC))
-        _sell(db, hour, 20_000)
-    options = "WITH (schedule = 'every 6 hours', within = '0.5x')"
+        _sell(db, hour, 200_000)
+    options = "WITH (schedule = 'every 6 hours', within = '5x')"
     db.sql(f"CREATE MATERIALIZED VIEW counted {options} AS {VIEWS['counted']}")
+    db.sql(f"CREATE MATERIALIZED VIEW most {options} AS SELECT MAX(s) AS s FROM ({FEW_SELL})")
     db.plan(apply=True)
     assert db.catalog.snapshot().parts()
     db.refresh()
