@@ -10,7 +10,7 @@ from slackwater.planner import simulation
 from tests.conftest import PROOF, SEED
 from tests.days import Outcome, make_day, play
 
-DAYS = 22 if PROOF else 5
+DAYS = 15 if PROOF else 4
 
 
 def _seeds() -> list[str]:

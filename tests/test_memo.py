@@ -24,7 +24,7 @@ from tests.conftest import PROOF
 from tests.equal_forms import BESIDE_ONE, NOT_BESIDE, ONCE, REWRITES, beside, twice
 from tests.test_laws import QUERIES, SCHEMAS, bound, evaluate, random_tables, total
 
-PLANS = 12 if PROOF else 3
+PLANS = 8 if PROOF else 3
 """Random plans of each query."""
 
 

@@ -99,7 +99,7 @@ def early(db: Warehouse, rng: random.Random) -> None:
     )
 
 
-SEEDS = range(40 if PROOF else 12)
+SEEDS = range(30 if PROOF else 8)
 NAMES = [n for n, q in QUERIES.items() if len({f.name for f in bound(q).schema}) == bound(q).width]
 
 

@@ -36,7 +36,7 @@ from tests.test_laws import Rows, context, engine, log
 from tests.test_runs import MOST_RUNS, History, by_chance, check
 
 __all__ = ["engine"]
-PLANS = 12 if PROOF else 3
+PLANS = 8 if PROOF else 3
 """Random plans of each query."""
 
 TABLES: dict[str, Schema] = {

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 VIEWS = 8
 """Views of a stream on the local engine."""
-STREAMS = 258 if PROOF else 40
-LEAST_VIEWS = 2_000 if PROOF else 300
+STREAMS = 258 if PROOF else 34
+LEAST_VIEWS = 2_000 if PROOF else 250
 SPARK_VIEWS = 5
 SPARK_STREAMS = 13 if PROOF else 5
 LEAST_SPARK_VIEWS = 60 if PROOF else 20

@@ -8,9 +8,10 @@ for all of them in one pass over arrays.
 
 How many rows a subplan gives between two times depends on those times alone. So what a subplan
 costs depends on the paces of its own paths and on nothing else, which makes the search over paces
-a search over independent terms; but for one thing. Who reads a subplan less often than it runs
+a search over independent terms; but for two things. Who reads a subplan less often than it runs
 finds a row in its log as often as it has changed since the log was merged last, and not once
-(`Simulation.backlog`).
+(`Simulation.backlog`). And those that always run with the only one that reads them are inside of
+it: one statement, for which nothing in between is written.
 """
 
 from __future__ import annotations
