@@ -25,7 +25,7 @@ from slackwater.tvr.time import CHANGE, NEW, NOW, OLD
 from slackwater.types import BIGINT, INT, STRING, WEIGHT, Field, Schema, to_arrow_schema
 from tests.conftest import PROOF
 
-ROUNDS = 12 if PROOF else 6
+ROUNDS = 10 if PROOF else 4
 """Random tables and changes for each query."""
 
 SCHEMAS: dict[str, Schema] = {

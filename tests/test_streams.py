@@ -27,8 +27,8 @@ VIEWS = 8
 STREAMS = 258 if PROOF else 34
 LEAST_VIEWS = 2_000 if PROOF else 250
 SPARK_VIEWS = 5
-SPARK_STREAMS = 13 if PROOF else 5
-LEAST_SPARK_VIEWS = 60 if PROOF else 20
+SPARK_STREAMS = 13 if PROOF else 3
+LEAST_SPARK_VIEWS = 60 if PROOF else 12
 """Of all streams on Spark; it refuses a query now and then."""
 
 Played = tuple[Outcome, str]
