@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -16,20 +14,11 @@ from slackwater.stats.values import Ignorance, Values
 from slackwater.tvr.states import choose_states
 from slackwater.tvr.time import NEW
 from tests.test_laws import QUERIES, bound
+from tests.test_pace import Keys as Known
 
 ROWS = 100_000.0
 WHOLE = np.zeros(1), np.ones(1)
 PER_KEY = "SELECT a, SUM(b) AS n FROM r GROUP BY a"
-
-
-@dataclass(frozen=True)
-class Known(Ignorance):
-    """Every stored column takes so many values."""
-
-    distinct: float
-
-    def values(self, source: str, column: str) -> Values | None:
-        return Values(self.distinct)
 
 
 def played(text: str, known: Ignorance) -> Simulation:

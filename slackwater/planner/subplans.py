@@ -8,7 +8,7 @@ has read. A *path* is one input of one subplan: rows wait there until the path i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -123,16 +123,9 @@ class Dag:
 
     def with_inside(self, number: int, inside: Collection[int]) -> Subplan:
         """A subplan with some others in it, which it reads, or which those read."""
-
-        def put_in(node: Relation) -> Relation:
-            if isinstance(node, Scan) and is_subplan(node.source):
-                below = number_of(node.source)
-                if below in inside:
-                    return self.with_inside(below, inside).relation
-            return node
-
         own = self.subplans[number]
-        return Subplan(number, own.relation.rewrite(put_in), own.queries) if inside else own
+        below = {n: self.with_inside(n, inside).relation for n in own.children if n in inside}
+        return Subplan(number, _whole(own.relation, below), own.queries) if below else own
 
     @cached_property
     def only_readers(self) -> tuple[int | None, ...]:
@@ -152,19 +145,19 @@ class Dag:
         )
 
     @cached_property
-    def _expanded(self) -> list[Relation]:
-        found: list[Relation] = []
+    def _expanded(self) -> dict[int, Relation]:
+        found: dict[int, Relation] = {}
         for subplan in self.subplans:
-            found.append(_whole(subplan.relation, found))
+            found[subplan.number] = _whole(subplan.relation, found)
         return found
 
 
-def _whole(relation: Relation, below: Sequence[Relation]) -> Relation:
+def _whole(relation: Relation, below: Mapping[int, Relation]) -> Relation:
     """With subplans put in, of which that is known."""
 
     def whole(node: Relation) -> Relation:
         if isinstance(node, Scan) and is_subplan(node.source):
-            return below[number_of(node.source)]
+            return below.get(number_of(node.source), node)
         return node
 
     found: Relation = relation.rewrite(whole)

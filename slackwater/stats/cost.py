@@ -118,8 +118,7 @@ def _sound(prices: Mapping[tuple[str, str], Prices]) -> dict[tuple[str, str], Pr
 def step_work(outputs: Iterable[Relation], rows: Count, merged: Merged = nothing) -> Work:
     """What it takes to compute some relations in one step and to write them; what they have in
     common is computed once. `merged` are rows that have to be added up before they are read."""
-    outputs = tuple(outputs)
-    return Work(steps=1.0) + work_of(outputs, outputs, rows, merged)
+    return Work(steps=1.0) + work_of((), outputs, rows, merged)
 
 
 def work_of(
